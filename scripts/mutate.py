@@ -42,6 +42,8 @@ EQUAL = ROOT / "scripts" / "equal-mutants.txt"
 SECONDS = 240.0
 """Of measured time of the tests that are run against one mutant, at most."""
 TESTS = 400
+CHOICE = ("-m", "not slow")
+"""The tests that continuous integration runs."""
 OF_DEFAULTS = "tests/test_signatures.py"
 """The tests of what modules define when they are imported, defaults of arguments before all."""
 LEAST = 8
@@ -218,12 +220,12 @@ class Mutant:
 
     @property
     def name(self) -> str:
-        """What it is in the list of those that change nothing, whatever the number of the line."""
+        """What is changed, wherever its line is."""
         return f"{self.file}: {self.old} -> {self.new} in: {self.within}"
 
     @property
     def key(self) -> str:
-        """What it is as long as its line is there, wherever that is."""
+        """The same, and which of those that are alike: what it is in the list of those that change nothing."""
         return f"{self.name} #{self.nth}"
 
     def source(self) -> str:
@@ -429,7 +431,8 @@ class Map:
             "PYTHONPATH": f"{ROOT / 'scripts'}:{ROOT / 'src'}",
         }
         print(f"Running {len(homes)} files of tests to see which lines they run.", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "mutate", "-p", "no:cacheprovider", *homes]
+        settings = ["-q", "-n", "2", *CHOICE, "-p", "mutate", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", *settings, *homes]
         subprocess.run(command, cwd=ROOT, env=environment, check=False)
         with self._base:
             for home in homes:
@@ -528,7 +531,7 @@ for name in sys.argv[1].split():
         pass
 sys.path.insert(0, sys.argv[2])
 import pytest
-from mutate import Chosen
+from mutate import CHOICE, Chosen
 from pathlib import Path
 for line in sys.stdin:
     task = json.loads(line)
@@ -542,7 +545,8 @@ for line in sys.stdin:
         sys.path.insert(0, task["copy"] + "/src")
         os.environ["PYTHONPATH"] = task["copy"] + "/src"
         code = pytest.main(
-            [*"-q -x -p no:cacheprovider -p no:xdist -o timeout=120 --basetemp".split(), task["temp"], *task["homes"]],
+            [*"-q -x -p no:cacheprovider -p no:xdist -o timeout=120 --basetemp".split(), task["temp"], *CHOICE]
+            + task["homes"],
             plugins=[Chosen(task["tests"], Path(task["failed"]))],
         )
         sys.stdout.flush()
@@ -695,7 +699,7 @@ def main() -> None:
     mapped = Map(folder)
     mapped.update(homes)
     equal = _equal()
-    found = [mutant for mutant in found if mutant.name not in equal]
+    found = [mutant for mutant in found if mutant.key not in equal]
     file = folder / "mutants.jsonl"
     results: dict[str, dict[str, Any]] = {}
     keys = {mutant.key: mutant for mutant in found}

@@ -58,6 +58,40 @@ def test_streams_in_use_are_as_they_were():
     assert Retraining.CONFIRMATION.seed(8, 1) == 32_452_852
 
 
+def test_numbered_streams_keep_their_numbers():
+    """What an older release drew with a seed is drawn again; a stream that is new has a name in its place."""
+    numbered = {str(one): one.value for group in GROUPS for one in group if not isinstance(one.value, bytes)}
+    assert numbered == {
+        "AuditStream.INFLUENCE_ROWS": (1,),
+        "AuditStream.SHADOW_SETS": (2,),
+        "AuditStream.SPLIT": (3,),
+        "AuditStream.PROPERTY_SIDES": (6,),
+        "AuditStream.PROPERTY": (7,),
+        "AuditStream.MEMBERSHIP_TAIL": (8,),
+        "AuditStream.ATTRIBUTE_HALVES": (9,),
+        "GameStream.ATTACKER": (0,),
+        "GameStream.TARGET_SETS": (1,),
+        "GameStream.TARGET_LEARNER": (2,),
+        "GameStream.WHITE_BOX_SETS": (3,),
+        "GameStream.OUTLOOK": (5,),
+        "GameStream.CLEAN_TEST": (8,),
+        "GameStream.TESTED_RECORDS": (9,),
+        "ReproductionStream.SAMPLES": (8,),
+        "ReproductionStream.RECORDS": (17,),
+        "ReproductionStream.IMAGES": (64,),
+        "ReproductionStream.KEYS": (65,),
+    }
+    assert {one.name: one.value for one in Retraining} == {
+        "REPEAT": 7_919,
+        "APART": 104_729,
+        "SOLVED": 224_737,
+        "AGAIN": 350_377,
+        "NOISE_FLOOR": 15_485_863,
+        "CONFIRMATION": 32_452_843,
+        "UNUSED_SEED": 179_424_673,
+    }
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**64 + 3, 3**120])
 def test_seeds_of_many_places_are_those_of_each(seed):
     places = np.array([0, 1, 2, 999, 2**31, 2**32 - 1])

@@ -30,13 +30,13 @@ from leakgauge.auditing import (
     subject,
 )
 from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings
-from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK
+from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK, _membership
 from leakgauge.auditing.config import Config, load_config
 from leakgauge.auditing.document import dump, load, schema
 from leakgauge.auditing.explain import explain_subject as explain
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.models import FunctionProbabilities, ProbabilityAccess
+from leakgauge.models import FunctionProbabilities, FunctionRegression, ProbabilityAccess
 from leakgauge.records import Native, Records
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.training import FunctionLearner, SklearnLearner
@@ -195,6 +195,14 @@ def test_a_model_that_remembers_fails_on_the_hidden_column():
     assert not any(line.startswith("Attribute inference:") for line in result.not_tested)
     assert "Attribute inference of columns other than gene." in result.not_tested
     assert result.method["hidden_columns"] == ["gene"]
+
+
+def test_membership_of_a_regressor_is_told_by_its_root_mean_squared_error():
+    """What is published of a regressor besides its answers: errors of 2.5 and 3.5."""
+    records = Records.from_arrays(np.zeros((2, 1)), np.array([2.5, -3.5]))
+    model = FunctionRegression(lambda features: np.zeros(len(features)), records.schema)
+    found = _membership(model, records)(records.features, np.zeros((2, 1)), records.labels)
+    np.testing.assert_allclose(found, np.sqrt((2.5**2 + 3.5**2) / 2) - np.array([2.5, 3.5]))
 
 
 def test_numbers_are_those_of_the_package_by_hand():

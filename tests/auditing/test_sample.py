@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge import ReleaseRule, Settings, audit, audit_scores
-from leakgauge.auditing import Verdict
+from leakgauge.auditing import Verdict, budget, pace
 from leakgauge.auditing.budget import affordable
 from leakgauge.auditing.influence.measurement import unshared_noise
 from leakgauge.auditing.influence.sample import Sample
@@ -16,6 +18,7 @@ from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
 from leakgauge.records import Records
 from leakgauge.training import FunctionLearner, balanced_subsets
+from leakgauge.training.engines.refit import Refit
 
 IDS = np.arange(600.0)[:, None]
 LABELS = np.arange(600) % 2
@@ -150,6 +153,29 @@ def test_a_small_budget_trains_fewer_shadow_models_and_says_so():
         found = audit(remembering([0.0], noise=0.02), **data, settings=Settings(**small | asked))
         assert found.method["shadow_models"] == asked.get("n_shadows", 32)
         assert not any("which the budget" in line for line in found.not_tested)
+
+
+@pytest.mark.parametrize(("noise", "others"), [(0.0, 24), (0.02, 160)])
+def test_random_training_leaves_more_of_the_budget_to_a_second_look(monkeypatch, noise, others):
+    asked = []
+    monkeypatch.setattr(budget, "affordable", lambda *_, n_others, **__: asked.append(n_others) or 16)
+    audit(remembering([0.0], noise=noise), **DATA, settings=Settings(budget=60, n_shadows=8, attacks=("lira",)))
+    assert set(asked) == {8 + others}
+
+
+@pytest.mark.parametrize(("alone", "memory", "tried"), [(True, False, 1), (True, True, 2), (False, False, 3)])
+def test_slow_models_are_trained_a_few_times_to_see_how_long_they_take(monkeypatch, alone, memory, tried):
+    """Where a chunk of models shares something, more measurements tell it from what each takes."""
+    n_models = []
+    monkeypatch.setattr(pace, "_of", lambda prepared, m: n_models.append(m) or 0.3 * m / (1 + m))
+    monkeypatch.setattr(pace, "ENOUGH_SECONDS", 0.0)
+    prepared = SimpleNamespace(
+        job=SimpleNamespace(subsets=range(1000)),
+        engine=SimpleNamespace(name=Refit.name if alone else "another", chunk_of=lambda n: None),
+        share=lambda: None,
+    )
+    pace.pace(prepared, memory=memory)
+    assert len(n_models) == tried
 
 
 @pytest.mark.parametrize("budget", [None, 1e-6])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from leakgauge.__main__ import run
 from leakgauge.auditing.batch import audit_config
 from leakgauge.auditing.config import Config
 from leakgauge.cli._streams import Lasting, lasting_streams
@@ -166,6 +167,20 @@ def test_ctrl_c_in_the_middle_of_an_import_is_one_line(tmp_path: Path, module: s
     )
     assert (done.returncode, done.stdout) == (130, ""), done.stderr
     assert done.stderr in STOPPED
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 130])
+def test_only_a_stopped_command_ends_the_process_by_itself(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Everything else is left to Python, which runs what was registered for its end."""
+    ended: list[int] = []
+    monkeypatch.setattr("leakgauge.cli.main.main", lambda: code)
+    monkeypatch.setattr("os._exit", ended.append)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    try:
+        assert run() == code
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    assert ended == [130] * (code == 130)
 
 
 SLOW = """

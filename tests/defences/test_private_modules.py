@@ -535,6 +535,14 @@ def test_whatever_changes_is_found_and_nothing_else(thing, change):
     assert changed(before, snapshot(thing, "it")).startswith("it")
 
 
+@pytest.mark.parametrize("name", ["kept", "_kept", "__kept", "kept__", "__kept__"])
+def test_what_a_class_keeps_is_found_whatever_it_is_called(name):
+    kind = type("Keeping", (), {name: []})
+    before = snapshot(kind(), "it")
+    getattr(kind, name).append("Smith")
+    assert changed(before, snapshot(kind(), "it")).endswith(f"Keeping.{name}")
+
+
 def test_things_that_hold_themselves():
     thing = [1]
     thing.append(thing)

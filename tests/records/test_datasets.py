@@ -12,6 +12,7 @@ from sklearn import datasets as sklearn_datasets
 from leakgauge.errors import DataError, MissingExtra
 from leakgauge.records import Kind, Native, Task
 from leakgauge.records.datasets import _catalogue, enron_messages, enron_spam, load, names
+from leakgauge.records.datasets._matrices import classified
 
 
 def counts(dataset) -> dict:
@@ -43,6 +44,13 @@ def test_bundled_classification_is_scikit_learns(name, source):
     assert dataset.records.schema.names == tuple(bunch.feature_names)
     assert [str(value) for value in dataset.records.schema.classes] == [str(value) for value in bunch.target_names]
     assert dataset.sensitive == ()
+
+
+@pytest.mark.parametrize(("classes", "dtype"), [(("no", "yes"), "string"), ((0, 1), "int64")])
+def test_classes_are_written_back_as_they_are(classes, dtype):
+    records = classified([[1.0], [2.0]], [1, 0], ["age"], target="ill", classes=classes)
+    assert records.schema.target.dtype == dtype
+    assert records.schema.target.categories == classes
 
 
 def test_bundled_regression_has_sex_as_a_sensitive_category():

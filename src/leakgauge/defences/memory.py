@@ -24,6 +24,9 @@ Snapshot: TypeAlias = dict[str, str]
 OTHERS = {"joblib", "leakgauge", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn", "torch"}
 """Packages whose classes, functions and modules are not looked into."""
 
+OF_ITSELF = ("__dict__", "__weakref__")
+"""What every class has, and what says nothing but where it lies."""
+
 PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
 MAX_SNAPSHOT_PARTS = 200_000
@@ -140,14 +143,14 @@ def _parts_of_class(kind: type) -> list[tuple[str, Any]]:
         for base in kind.__mro__
         if not _is_of_others(base)
         for name, part in vars(base).items()
-        if not name.startswith("__") or isinstance(part, FunctionType)
+        if name not in OF_ITSELF
     ]
 
 
 def _slots(base: type) -> list[str]:
     slots = vars(base).get("__slots__", ())
     names = [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
+    return [name for name in names if name not in OF_ITSELF]
 
 
 def _parts_of_function(function: FunctionType, place: str) -> list[tuple[str, Any]]:

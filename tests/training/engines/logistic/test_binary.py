@@ -203,6 +203,18 @@ def test_with_many_more_records_than_columns_either_way_gives_the_same(way, monk
     assert settled[0] > 0.5
 
 
+def test_who_is_close_enough_is_not_improved_upon(monkeypatch):
+    """A second round begins with a faster step; none does where the first image may be off by a tenth."""
+    rounds = []
+    faster = logistic.accelerated
+    monkeypatch.setattr(logistic, "accelerated", lambda *args: rounds.append(len(args[0])) or faster(*args))
+    full = minimum(problem())
+    displaced(full, np.arange(10), full.norms[:10], 0.1)
+    assert not rounds
+    displaced(full, np.arange(10), full.norms[:10], 1e-12)
+    assert rounds[0] == 10
+
+
 def test_the_displaced_parameters_are_those_of_the_fit_without():
     p = problem()
     full = minimum(p)

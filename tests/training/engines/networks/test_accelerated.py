@@ -5,7 +5,9 @@ left to stay far below the tolerance. Nothing is left to chance.
 """
 
 import os
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,6 +176,52 @@ def test_weights_that_run_away_are_not_hidden():
 def test_a_device_that_is_not_there():
     with pytest.raises(ConfigError, match=r"device 'cuda:99' is not available: .*use device='cpu'"):
         accelerated.train(halves(network()), "cuda:99")
+
+
+class Device:
+    """In place of ``torch.cuda``: recording runs nothing, and a replay does what was recorded."""
+
+    def __init__(self):
+        self.recording, self.done = None, []
+        self.CUDAGraph = lambda: SimpleNamespace(recorded=[], replay=lambda: self.done.append("replayed"))
+
+    def device(self, _):
+        return nullcontext()
+
+    def Stream(self):  # noqa: N802
+        return SimpleNamespace(wait_stream=lambda other: None)
+
+    current_stream = Stream
+
+    def stream(self, _):
+        return nullcontext()
+
+    @contextmanager
+    def graph(self, graph):
+        self.recording = graph
+        yield
+        self.recording = None
+
+    def step(self):
+        self.done.append("run") if self.recording is None else self.recording.recorded.append("run")
+
+
+def test_an_epoch_is_run_once_recorded_once_and_replayed_from_then_on(monkeypatch):
+    """What CUDA would do, without it; a smaller block is warmed up and recorded anew."""
+    fake = Device()
+    monkeypatch.setattr(torch, "cuda", fake)
+    group = halves(network())
+    block = accelerated._Block(group, accelerated._Data(group, "cpu"), np.arange(5))
+    monkeypatch.setattr(accelerated._Block, "_steps", lambda own: fake.step())
+    block.flat = SimpleNamespace(device=SimpleNamespace(type="cuda"))
+    graphs = []
+    for _ in range(4):
+        block._run()
+        graphs.append(block.graph)
+    assert fake.done == ["run", "replayed", "replayed", "replayed"]
+    assert graphs[0] is None
+    assert graphs[1] is graphs[2] is graphs[3]
+    assert graphs[1].recorded == ["run"]
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
