@@ -15,7 +15,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 import leakgauge as lg
-from leakgauge.membership import ATTACKS
 from leakgauge.statistics import auc, tpr_at_fpr
 
 PEERS = Path(__file__).parent.parent / "benchmarks" / "peers"
@@ -95,17 +94,18 @@ def test_the_last_exception_is_the_reason():
 
 
 def test_scores_of_ours_are_those_of_the_audit(posed, monkeypatch):
+    """With attacks alone as well as on the way of an audit: the same models and the same scores."""
     monkeypatch.syspath_prepend(str(PEERS))
     ours = importlib.import_module("ours")
-    monkeypatch.setattr(ours.Membership, "ask", ours.ask)  # put back when the test is over
-    kept = ours.attack(posed, "")
-    monkeypatch.undo()
+    kept, alone = ours.attack(posed, "audit"), ours.attack(posed, "attacks")
     sides = [(posed.X[side], posed.y[side]) for side in (posed.member, ~posed.member)]
     settings = lg.Settings(attacks=ours.NAMES, n_shadows=4, n_influence=0, rule=lg.ReleaseRule(dtp=None))
     result = lg.audit(posed.target, train=sides[0], holdout=sides[1], settings=settings, progress=False)
-    titles = {one.title: one.name for one in ATTACKS}
-    areas = {titles[one.title]: one.auc.value for one in result.attacks}
-    assert {name: auc(one[posed.member], one[~posed.member]).value for name, one in kept.items()} == areas
+    areas = {one.name: one.auc.value for one in result.attacks}
+    assert set(alone) == set(areas) == set(ours.NAMES)
+    for name, scores in alone.items():
+        assert auc(scores[posed.member], scores[~posed.member]).value == areas[name]
+        np.testing.assert_allclose(kept[f"{name}, audit"], scores)
 
 
 def test_differences_of_equal_scores_are_0():
@@ -159,20 +159,20 @@ def test_no_difference_is_found_where_there_is_none(monkeypatch):
 
 
 def test_the_page_says_what_was_compared_and_what_failed(posed, tmp_path):
-    line = tmp_path / "adult, logistic regression"
-    line.mkdir()
+    line = tmp_path / "16 shadow models" / "adult, logistic regression"
+    line.mkdir(parents=True)
     posed.save(line / "task.joblib")
     truth, noise = posed.member * 1.0, np.random.default_rng(0).normal(size=120)
-    for name, found, seconds in (("ours-audit", truth, 1.0), ("toolbox-rf", noise, 3.0)):
+    for name, found, seconds in (("ours-attacks", truth, 1.0), ("toolbox-rf", noise, 3.0)):
         kept = {"score_rmia" if seconds == 1 else "score_rf": found}
         np.savez(line / f"{name}.npz", seconds=seconds, **kept)
         (line / f"{name}.json").write_text(json.dumps(vars(run.Run(0, "", 2 * seconds, seconds, 100.0))))
     (line / "leak_pro-lira.json").write_text(json.dumps(vars(run.Run(1, "ImportError", 0.1, float("nan"), 9.0))))
     page = run.written(tmp_path)
-    assert "| adult | logistic regression | LeakPro | lira | exit status 1, ImportError |" in page
+    assert "| 16 | adult | logistic regression | LeakPro | lira | exit status 1, ImportError |" in page
     assert "| LeakPro | lira | 1 (exit status 1, ImportError) |" in page
-    (row,) = (one for one in page.splitlines() if one.startswith("| adult | logistic regression | ART | rf |"))
+    (row,) = (one for one in page.splitlines() if one.startswith("| 16 | adult | logistic regression | ART | rf |"))
     assert "| rmia | +0.4" in row or "| rmia | +0.5" in row or "| rmia | +0.6" in row
-    assert row.endswith("| 6 | 3 | 3 | 3 | 100 |")
+    assert row.endswith("| 6 | 3 | 3 | 3 | – | 100 |")
     (row,) = (one for one in page.splitlines() if one.startswith("| ART | rf | 0 | rmia | 1 of 16 |"))
-    assert "| 1 | none | 3 | 3 | 3 | 3 |" in row
+    assert "| 1 | none | 3, 3 | 3, 3 | –, – |" in row

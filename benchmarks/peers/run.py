@@ -1,19 +1,23 @@
 """Membership attacks of other packages, as installed from the package index, and of leakgauge, on the same targets.
 
-    python benchmarks/peers/run.py FOLDER [--only WORD] [--write docs/benchmarks]
+    python benchmarks/peers/run.py FOLDER [--shadows 100] [--only WORD]
+    python benchmarks/peers/run.py FOLDER --write docs/benchmarks
 
 Each package has an environment of its own in FOLDER/envs, made by this command, and attacks each target in a process of
 its own, on one thread. A target is a model trained on 1,000 records; scores are wanted for these and for 1,000 others
-of the same population (its pool), with 16 shadow models. Who trains them on the pool knows the candidates; who is meant
-to train them apart from it gets 2,000 further records. What is finished is kept in FOLDER and not done again.
+of the same population (its pool), with 16 shadow models or as many as are asked for. Who trains them on the pool knows
+the candidates; who is meant to train them apart from it gets 2,000 further records. What is finished is kept in FOLDER
+and not done again.
 
 All scores are evaluated here: the AUC by DeLong's method with Student's interval, its differences likewise and paired
 by record; true-positive rates by order statistics with an interval by Clopper and Pearson, their differences by a
 bootstrap over members and non-members. Intervals are at 95 %, over the records of one target with the shadow models
 that were drawn: of 40 differences that are 0 one is called a weakness by chance, and more where other shadow models
 would change the scores. Processor time is that of the whole process, with imports, and of the attack alone, with the
-training of its shadow models; memory is the largest resident set. Shadow models have random numbers of their own,
-except for those of ART, which copies the random state of the target, and of the rewritten attacks marked so.
+training of its shadow models; memory is the largest resident set. leakgauge carries out LiRA and RMIA in one process,
+and in another one an audit with both, which plays games with all shadow models as targets and rates every record
+besides. Shadow models of leakgauge, of ART and of the rewritten attacks marked so have the random state of the target,
+all others random numbers of their own.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ from leakgauge.training.recipes import fixed_design
 HERE = Path(__file__).parent
 N_MEMBERS = 1000
 N_SHADOWS = 16
+"""Where nothing else is asked for."""
 LIMIT_S = 900
 RATES = (0.01, 0.001)
 N_DRAWS = 1000
@@ -69,6 +74,7 @@ class Peer:
         package: what is installed, with its version; none for ours.
         released: day of its release.
         attacks: those carried out, each in a process of its own, and what they are.
+        shadows: whether it trains shadow models.
         besides: what it imports and does not ask for.
         torch: whether it needs PyTorch.
     """
@@ -80,9 +86,10 @@ class Peer:
     attacks: dict[str, str]
     besides: tuple[str, ...] = ()
     torch: bool = True
+    shadows: bool = True
 
 
-OURS = Peer("leakgauge", "ours", "", "", {"audit": "an audit with LiRA and RMIA"})
+OURS = Peer("leakgauge", "ours", "", "", {"attacks": "LiRA and RMIA", "audit": "an audit with both"})
 PLAIN = Peer(
     "rewritten",
     "plain",
@@ -108,6 +115,7 @@ PEERS = (
         "2025-07-07",
         {"nn": "learned attack, network, the default", "rf": "learned attack, random forest"},
         besides=("packaging",),
+        shadows=False,
     ),
     Peer(
         "Privacy Meter",
@@ -125,6 +133,7 @@ PEERS = (
         {"lira": "none: the release holds one empty file"},
         besides=("scikit-learn",),
         torch=False,
+        shadows=False,
     ),
 )
 PROCESSES = [(peer, attack) for peer in (OURS, PLAIN, *PEERS) for attack in peer.attacks]
@@ -133,7 +142,7 @@ LIRA = ("lira", "offline", "online")
 """How the names begin of what is compared with LiRA of ours; the rest is compared with `MAIN`."""
 
 MAIN = "rmia"
-"""The stronger one of ours with so few shadow models, by `attacks.py`, which was run before."""
+"""The stronger one of ours with few shadow models, by `attacks.py`, which was run before."""
 
 MODELS = {
     "logistic regression": LogisticRegression(max_iter=1000, random_state=0),
@@ -144,8 +153,8 @@ MODELS = {
 INTRODUCTION = """LiRA is compared with LiRA of leakgauge and everything else with its RMIA. All are also compared with
 RMIA alone, which [an earlier benchmark](attacks.md) found the stronger of the two with 16 shadow models: nothing was
 chosen by these results. Weaker and stronger count lines where the whole interval of a difference lies on one side of 0.
-Time ratios are processor time of the other over that of leakgauge, which carries out both attacks and plays games with
-all shadow models. An attack that was not run on a target has no line.
+Time ratios are processor time of the other over that of leakgauge for both attacks, with imports and without; the last
+column has an audit of leakgauge in its place. An attack that was not run on a target has no line.
 """
 DATA = ("adult", "acs-income", "location30", "cifar10")
 THREADS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "TF_NUM_INTRAOP", "TF_NUM_INTEROP")
@@ -167,14 +176,14 @@ def drawn(data: str) -> tuple[np.ndarray, np.ndarray]:
     return X, np.unique(labels[chosen], return_inverse=True)[1]
 
 
-def posed(data: str, model: str) -> task.Task:
-    """The task of attacking one target."""
+def posed(data: str, model: str, n_shadows: int) -> task.Task:
+    """The task of attacking one target with so many shadow models."""
     X, y = drawn(data)
     n = len(y) // 2
     member = np.zeros(n, dtype=bool)
     member[np.random.default_rng(1).choice(n, n // 2, replace=False)] = True
     target = clone(MODELS[model]).fit(X[:n][member], y[:n][member])
-    return task.Task(X[:n], y[:n], member, X[n:], y[n:], MODELS[model], target, N_SHADOWS)
+    return task.Task(X[:n], y[:n], member, X[n:], y[n:], MODELS[model], target, n_shadows)
 
 
 def environment(peer: Peer, folder: Path) -> Path:
@@ -239,21 +248,28 @@ def reason_of(status: int, errors: str) -> str:
     return raised[-1].rpartition(".")[2] if raised else "no exception"
 
 
-def run(folder: Path, only: str) -> None:
+def home(folder: Path, n_shadows: int) -> Path:
+    """Where tasks with so many shadow models are."""
+    return folder / f"{n_shadows} shadow models"
+
+
+def run(folder: Path, n_shadows: int, only: str) -> None:
     """Whatever is not finished."""
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     clean |= {f"{name}_THREADS": "1" for name in THREADS}
     clean |= {"PYTHONWARNINGS": "ignore", "PYTHONHASHSEED": "0", "CUDA_VISIBLE_DEVICES": ""}
     for data, model in itertools.product(DATA, MODELS):
-        line = folder / f"{data}, {model}"
+        line = home(folder, n_shadows) / f"{data}, {model}"
         for peer, attack in PROCESSES:
+            if n_shadows != N_SHADOWS and not peer.shadows:
+                continue
             kept = line / f"{peer.adapter}-{attack}.json"
             if kept.exists() or only not in f"{data}, {model}, {peer.title}, {attack},":
                 continue
             given = (line / "task.joblib").resolve()
             if not given.exists():
                 line.mkdir(parents=True, exist_ok=True)
-                posed(data, model).save(given)
+                posed(data, model, n_shadows).save(given)
             python = environment(peer, folder) if peer.package else Path(sys.executable)
             environ = clean if peer.package else clean | {"PYTHONPATH": os.environ.get("PYTHONPATH", "")}
             with tempfile.TemporaryDirectory() as scratch:
@@ -335,11 +351,11 @@ class Line:
     member: np.ndarray
 
 
-def lines(folder: Path) -> list[Line]:
+def lines(folder: Path, n_shadows: int) -> list[Line]:
     """Whatever is finished, target by target, ours first."""
     found = []
     for data, model in itertools.product(DATA, MODELS):
-        at = folder / f"{data}, {model}"
+        at = home(folder, n_shadows) / f"{data}, {model}"
         for peer, attack in PROCESSES:
             kept = at / f"{peer.adapter}-{attack}.json"
             if not kept.exists():
@@ -363,6 +379,7 @@ class Compared:
 
     line: Line
     ours: Line
+    audit: Line | None
     auc: Difference
     tpr: tuple[Difference, ...]
 
@@ -376,6 +393,16 @@ class Compared:
         """The same without imports."""
         return self.line.run.attack_seconds / self.ours.run.attack_seconds
 
+    @property
+    def audit_faster(self) -> float:
+        """The same beside an audit; NaN where there is none."""
+        return math.nan if self.audit is None else self.line.run.attack_seconds / self.audit.run.attack_seconds
+
+    @property
+    def ratios(self) -> tuple[float, float, float]:
+        """All three."""
+        return self.faster, self.attack_faster, self.audit_faster
+
 
 def namesake(name: str) -> str:
     """The attack of ours that another is compared with."""
@@ -388,7 +415,8 @@ def compared(line: Line, ours: dict[tuple[str, str, str], Line], name: str) -> C
     if own is None or own.scores is None or line.scores is None:
         return None
     both = own.scores, line.scores, line.member
-    return Compared(line, own, auc_difference(*both), tuple(tpr_difference(*both, rate) for rate in RATES))
+    audit = ours.get((line.data, line.model, f"{name}, audit"))
+    return Compared(line, own, audit, auc_difference(*both), tuple(tpr_difference(*both, rate) for rate in RATES))
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
@@ -398,6 +426,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def number(value: float) -> str:
     """Two digits, as many as a time ratio or seconds are good for."""
+    if math.isnan(value):
+        return "–"
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
@@ -414,7 +444,7 @@ def packages(folder: Path) -> str:
         besides = [*([TORCH] if peer.torch else []), *peer.besides]
         attacks = "; ".join(f"{about} (`{name}`)" for name, about in peer.attacks.items())
         rows.append([peer.title, f"`{name}`", version, peer.released, ", ".join(besides) or "–", attacks])
-    newest = max((path.stat().st_mtime for path in folder.glob("*/*.json")), default=time.time())
+    newest = max((path.stat().st_mtime for path in folder.glob("*/*/*.json")), default=time.time())
     models = "; ".join(f"{name}, `{' '.join(repr(model).split())}`" for name, model in MODELS.items())
     measured = f"Measured on {time.strftime('%Y-%m-%d', time.localtime(newest))} with leakgauge {__version__}. "
     measured += f"Data: {', '.join(DATA)} (images of 8 by 8 pixels). Models: {models}.\n\n"
@@ -427,7 +457,7 @@ def row(line: Line, ours: dict[tuple[str, str, str], Line]) -> list[str]:
     start = [line.data, line.model, line.peer.title, line.name]
     seconds = [number(line.run.seconds), number(line.run.attack_seconds)]
     if line.scores is None:
-        return [*start, failure(line.run), *["–"] * 10]
+        return [*start, failure(line.run), *["–"] * 11]
     inside, outside = line.scores[line.member], line.scores[~line.member]
     area = auc(inside, outside)
     cells = [f"{area.value:.3f} ({area.low:.3f} to {area.high:.3f})"]
@@ -436,10 +466,10 @@ def row(line: Line, ours: dict[tuple[str, str, str], Line]) -> list[str]:
         cells.append(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
     beside = None if line.peer is OURS else compared(line, ours, namesake(line.name))
     if beside is None:
-        differences, faster = ["–"] * 3, ["–"] * 2
+        differences, faster = ["–"] * 3, ["–"] * 3
     else:
         differences = [beside.ours.name, str(beside.auc), str(beside.tpr[0])]
-        faster = [number(beside.faster), number(beside.attack_faster)]
+        faster = [number(ratio) for ratio in beside.ratios]
     return [*start, *cells, *differences, *seconds, *faster, f"{line.run.megabytes:.0f}"]
 
 
@@ -477,18 +507,18 @@ def totals(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
         for difference in MEASURES.values():
             each = [difference(one) for one in found]
             row += [f"{sum(one.high < 0 for one in each)}, {sum(one.low > 0 for one in each)}"]
-        for ratios in ([one.faster for one in found], [one.attack_faster for one in found]):
-            row += [number(min(ratios)), number(float(np.median(ratios))), str(sum(one >= 10 for one in ratios))]
+        for ratios in zip(*(one.ratios for one in found), strict=True):
+            row += [f"{number(min(ratios))}, {number(float(np.median(ratios)))}, {sum(one >= 10 for one in ratios)}"]
         rows.append(row)
     head = ["compared with", "lines", *(f"{measure}: weaker, stronger" for measure in MEASURES)]
-    head += ["× faster: least", "median", "10 or more in", "without imports: least", "median", "10 or more in"]
+    head += [f"{what} least, median, 10 or more in" for what in ("× faster:", "without imports:", "audit:")]
     return table(head, rows)
 
 
 def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
     """One line for each attack of a package, beside its namesake and beside `MAIN`."""
     head = ["package", "attack", "failed", "ours", "targets", "AUC, mean difference", "stronger in", "weaker in"]
-    head += ["× faster: least", "median", "without imports: least", "median"]
+    head += [f"{what} least, median" for what in ("× faster:", "without imports:", "audit:")]
     rows = []
     for peer, name in dict.fromkeys((one.peer.title, one.name) for one in every if one.peer is not OURS):
         own = [one for one in every if (one.peer.title, one.name) == (peer, name)]
@@ -497,9 +527,9 @@ def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
         for beside in dict.fromkeys((namesake(name), MAIN)):
             found = [one for one in (compared(line, ours, beside) for line in own) if one is not None]
             if not found:
-                rows.append([peer, name, failed, "–", "none", *["–"] * 7])
+                rows.append([peer, name, failed, "–", "none", *["–"] * 6])
                 break
-            ratios = [[one.faster for one in found], [one.attack_faster for one in found]]
+            ratios = zip(*(one.ratios for one in found), strict=True)
             rows.append(
                 [
                     peer,
@@ -510,7 +540,7 @@ def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
                     f"{np.mean([one.auc.value for one in found]):+.3f}",
                     str(sum(one.auc.low > 0 for one in found)),
                     weaker(found),
-                    *(number(value) for ratio in ratios for value in (min(ratio), float(np.median(ratio)))),
+                    *(f"{number(min(one))}, {number(float(np.median(one)))}" for one in ratios),
                 ]
             )
     return table(head, rows)
@@ -518,36 +548,32 @@ def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
 
 def written(folder: Path) -> str:
     """The page."""
-    every = lines(folder)
-    ours = {(one.data, one.model, one.name): one for one in every if one.peer is OURS}
-    text = [f"# Other packages\n\n{__doc__.partition(chr(10))[0]}\n"]
-    text += [__doc__.partition("\n\n")[2]]
-    text += [
-        packages(folder),
-        "\n## Summary\n",
-        INTRODUCTION,
-        totals(every, ours),
-        "",
-        summary(every, ours),
-        "\n## All lines\n",
-    ]
-    head = ["data", "model", "package", "attack", "AUC", "TPR at 1 %", "TPR at 0.1 %", "ours", "AUC, ours less theirs"]
-    head += ["TPR at 1 %", "seconds", "attack", "× faster", "attack", "MB"]
-    text += [table(head, [row(one, ours) for one in every])]
-    return "\n".join(text) + "\n"
+    counts = sorted(int(path.name.split()[0]) for path in folder.glob(home(Path(), 0).name.replace("0", "*")))
+    text = [f"# Other packages\n\n{__doc__.partition(chr(10))[0]}\n", __doc__.partition("\n\n")[2], packages(folder)]
+    text += [f"\n## Summary\n\n{INTRODUCTION}"]
+    tables = []
+    for n in counts:
+        every = lines(folder, n)
+        ours = {(one.data, one.model, one.name): one for one in every if one.peer is OURS}
+        text += [f"### {n} shadow models\n", totals(every, ours), "", summary(every, ours), ""]
+        tables += [[str(n), *row(one, ours)] for one in every]
+    head = ["shadow models", "data", "model", "package", "attack", "AUC", "TPR at 1 %", "TPR at 0.1 %", "ours"]
+    head += ["AUC, ours less theirs", "TPR at 1 %", "seconds", "attack", "× faster", "attack", "audit", "MB"]
+    return "\n".join([*text, "## All lines\n", table(head, tables)]) + "\n"
 
 
 def main() -> None:
     """Run what is not finished, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
+    parser.add_argument("--shadows", type=int, default=N_SHADOWS, help="models that each attack trains")
     parser.add_argument("--only", default="", metavar="WORD", help="data, models or packages whose name has it")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="where peers.md goes; nothing is run")
     options = parser.parse_args()
     if options.write:
         (options.write / "peers.md").write_text(written(options.folder))
     else:
-        run(options.folder, options.only)
+        run(options.folder, options.shadows, options.only)
 
 
 if __name__ == "__main__":
