@@ -26,7 +26,8 @@ AUDIT = "audit"
 def attacks(given: task.Task) -> dict[str, np.ndarray]:
     """The scores alone."""
     order = np.concatenate([np.flatnonzero(side) for side in (given.member, ~given.member)])
-    records, n = Records.from_arrays(given.X[order], given.y[order]), int(given.member.sum())
+    classes = np.char.zfill(given.y[order].astype(str), 3)  # as text, in the order of the numbers
+    records, n = Records.from_arrays(given.X[order], classes), int(given.member.sum())
     subsets = balanced_subsets(len(order), n, given.n_shadows, AuditStream.SHADOW_SETS.generator(0))
     job = Job(
         SklearnLearner(clone(given.target)), records, subsets, records.features, given.seed, Randomness.INDEPENDENT

@@ -14,7 +14,7 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
-from leakgauge.streams import AuditStream
+from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import Job, Learner, LeaveOneOut, LeftOut, Randomness, Subsets, balanced_subsets, plan
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
@@ -104,7 +104,7 @@ def attackers_job(what: Subject, settings: Settings, records: Records, subsets: 
     """
     assert what.learner is not None
     job = Job(what.learner, records, subsets, queries, settings.seed, Randomness.INDEPENDENT, settings.device)
-    return replace(job.with_known_seed(), shared_seed=None) if what.model is None else job.with_known_seed()
+    return job.with_known_seed(seed_of(settings.seed) if what.model is None else None)
 
 
 @dataclass(frozen=True, eq=False)

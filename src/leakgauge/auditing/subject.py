@@ -217,13 +217,13 @@ def _with_number_of(model: Any, learner: Learner) -> Learner:
 
     Models that share a number with each other, and not with the model, resemble it less than those that share none.
     """
-    if isinstance(model, Learner) or learner.known_seed is None:
+    if isinstance(model, Learner) or not learner.known_states:
         return learner
     estimator = getattr(model, "estimator", model)
     if hasattr(estimator, "get_params") and hasattr(estimator, "fit"):
         with user_code(name_of(estimator), "__sklearn_is_fitted__"):
             unfitted = not is_fitted(estimator)  # the audit trains it
-        if unfitted or SklearnLearner(estimator).known_seed == learner.known_seed:
+        if unfitted or SklearnLearner(estimator).known_states == learner.known_states:
             return learner
     return learner.with_secret_seed()
 

@@ -7,6 +7,7 @@ defended learner, models without a record have been defended as well, and every 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -177,9 +178,9 @@ class Defended(Around):
         return self.learner.randomised or self.defence.adds_randomness
 
     @property
-    def known_seed(self) -> int | None:
+    def known_states(self) -> Mapping[str, int]:
         """None where the defence draws at random, as a release draws from the operating system."""
-        return None if self.defence.adds_randomness else super().known_seed
+        return {} if self.defence.adds_randomness else super().known_states
 
     @property
     def largest_dtp(self) -> float | None:

@@ -7,7 +7,7 @@ shadow models with it too. What a remedy is worth is the attack with it, beside 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import numpy as np
@@ -117,9 +117,9 @@ class NoisyLabels(Curating):
         return self.rate > 0 or self.learner.randomised
 
     @property
-    def known_seed(self) -> int | None:
+    def known_states(self) -> Mapping[str, int]:
         """None where there is noise, which is drawn anew each time."""
-        return None if self.rate > 0 else super().known_seed
+        return {} if self.rate > 0 else super().known_states
 
     def with_converged_solver(self) -> Self | None:
         """Without noise, with the learner inside solved to its end."""

@@ -58,6 +58,7 @@ class Job:
         places: the place of each model in the job that this one is a part of, int ``[models]``; seeds hang on it.
             ``None`` for a whole job.
         shared_seed: of models that share their random numbers; drawn from ``seed`` if ``None``.
+        as_trained: whether seeds count, so that the models have to be those that the learner trains with them.
     """
 
     learner: Learner
@@ -69,6 +70,7 @@ class Job:
     device: str = "cpu"
     places: Indices | None = None
     shared_seed: int | None = None
+    as_trained: bool = False
 
     __repr__ = shapes
 
@@ -131,13 +133,21 @@ class Job:
             self, subsets=everything(len(self.records)), queries=asked, randomness=Randomness.COMMON, places=None
         )
 
-    def with_known_seed(self) -> Job:
-        """The same with the seed among the learner's settings in common, which an attacker knows, where it has one.
+    def with_known_seed(self, instead: int | None = None) -> Job:
+        """The same with what an attacker knows of the learner's seeds, where any stand among its settings.
 
         Models that start alike and see their records in the same order differ less, and so tell an attacker more.
+
+        Args:
+            instead: a number in place of all of them.
         """
         known = self.learner.known_seed
-        return self if known is None else replace(self, randomness=Randomness.COMMON, shared_seed=known)
+        if known is not None:
+            number = known if instead is None else instead
+            return replace(self, randomness=Randomness.COMMON, shared_seed=number, as_trained=True)
+        if self.learner.known_states:
+            return replace(self, learner=self.learner.with_known_states(instead), as_trained=True)
+        return self
 
     @property
     def has_missing(self) -> bool:

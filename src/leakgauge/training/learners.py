@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
@@ -126,8 +126,24 @@ class Learner(ABC):
 
     @property
     def known_seed(self) -> int | None:
-        """The seed among its settings, which an attacker who knows the settings knows; ``None`` if there is none."""
+        """The seed among its settings, which an attacker who knows the settings knows; ``None`` if there is none.
+
+        ``None`` too where parts of it have different ones, or none: see :attr:`known_states`.
+        """
         return None
+
+    @property
+    def known_states(self) -> Mapping[str, int]:
+        """The seeds of its parts that stand among its settings, by the names of these."""
+        return {}
+
+    def with_known_states(self, instead: int | None = None) -> Learner:
+        """The same, with seeds that stand among its settings for good: what :meth:`fit` is given seeds the rest.
+
+        Args:
+            instead: a number in place of all of them.
+        """
+        return self
 
     def without_unused_seed(self, records: Records, *, seed: int) -> Learner:
         """Return the learner as deterministic where two seeds make the same model of these records.
@@ -284,24 +300,42 @@ class SklearnLearner(Learner):
 
     @property
     def known_seed(self) -> int | None:
-        """The ``random_state`` of its last step, or of others where that one uses none; ``None`` unless it is a number.
+        """See :attr:`Learner.known_seed`: the ``random_state`` of all parts that draw by one of their own."""
+        numbers = set(self._states.values())
+        return numbers.pop() if len(numbers) == 1 else None
 
-        An estimator inside one that has a ``random_state`` gets its own from there. ``None`` of forests: what they draw
-        goes by a record's place in the training set, and attacks gain nothing by the number
+    @property
+    def known_states(self) -> Mapping[str, int]:
+        """See :attr:`Learner.known_states`: by the names of the parameters."""
+        return {name: state for name, state in self._states.items() if state is not None}
+
+    def with_known_states(self, instead: int | None = None) -> SklearnLearner:
+        """See :meth:`Learner.with_known_states`."""
+        from sklearn.base import clone
+
+        known = {name: state if instead is None else instead for name, state in self.known_states.items()}
+        left = [name for name in self._seeded if name not in known]
+        return self._but(estimator=clone(self.estimator).set_params(**known), _seeded=left)
+
+    @property
+    def _states(self) -> dict[str, int | None]:
+        """The number of each part that draws by a ``random_state`` of its own; ``None`` without one.
+
+        Estimators in an ensemble get theirs from there. Of forests of many trees that draw bootstraps, and of boosting
+        that draws nothing but what is equally good, the number is left out: attacks gain nothing by it
         (``docs/benchmarks/known-seed.md``).
         """
-        from sklearn.ensemble._forest import BaseForest
+        from sklearn.ensemble import BaseEnsemble
 
-        last, final = _last(self.estimator)
-        if not self.randomised or isinstance(final, BaseForest):
-            return None
-        parameters, used = self.estimator.get_params(), dict[str, Any]()
-        for name, owner in zip(self._seeded, self._owners(), strict=True):
-            within = "__".join([*name.split("__")[:-2], "random_state"])
-            if _uses_seed(owner) and (name == within or within not in self._seeded):
-                used[name] = parameters[name]
-        decide = {name: one for name, one in used.items() if name.startswith(last)} or used
-        return next((int(one) for one in decide.values() if isinstance(one, Integral)), None)
+        parameters, found = self.estimator.get_params(), dict[str, int | None]()
+        for name, owner in zip(self._seeded, self._owners(), strict=True) if self.randomised else ():
+            parts = name.split("__")[:-1]
+            around = (parameters.get("__".join(parts[:i]), self.estimator) for i in range(len(parts)))
+            if not _uses_seed(owner) or any(isinstance(one, BaseEnsemble) for one in around):
+                continue
+            state = parameters[name]
+            found[name] = int(state) if isinstance(state, Integral) and _draws_alike(owner) else None
+        return found
 
     def without_unused_seed(self, records: Records, *, seed: int) -> SklearnLearner:
         """See :meth:`Learner.without_unused_seed`; boosting on all records and columns draws nothing, untried."""
@@ -352,7 +386,8 @@ class SklearnLearner(Learner):
 
     def fingerprint(self) -> str:
         """Hash of the estimator's code and parameters, and of the versions of the libraries behind them."""
-        return fingerprint("sklearn", self.estimator, self._twin)
+        everything = SklearnLearner(self.estimator)._seeded
+        return fingerprint("sklearn", self.estimator, self._twin, *(n for n in everything if n not in self._seeded))
 
 
 class FunctionLearner(Learner):
@@ -439,7 +474,16 @@ class Around(Learner):
     @property
     def known_seed(self) -> int | None:
         """That of the learner inside."""
-        return self.learner.known_seed
+        return self.learner.known_seed if self.known_states else None
+
+    @property
+    def known_states(self) -> Mapping[str, int]:
+        """Those of the learner inside."""
+        return self.learner.known_states
+
+    def with_known_states(self, instead: int | None = None) -> Self:
+        """With the learner inside so."""
+        return self.around(self.learner.with_known_states(instead))
 
     def rounding_otherwise(self, twin: int) -> Self | None:
         """With the learner inside rounding otherwise."""
@@ -528,6 +572,22 @@ def _uses_seed(estimator: Any) -> bool:
     ours = type(estimator).__module__.startswith("sklearn.")
     shuffling = SHUFFLING_SOLVERS.get(type(estimator).__name__) if ours else None
     return shuffling is None or estimator.solver in shuffling
+
+
+FEWEST_AVERAGED = 50
+"""Trees of a forest on bootstraps from which on it does not matter to attacks whether their numbers are known."""
+
+
+def _draws_alike(estimator: Any) -> bool:
+    """Whether two estimators that draw the same numbers are more like each other than others are, so that it shows."""
+    from sklearn.ensemble._forest import BaseForest
+    from sklearn.ensemble._gb import BaseGradientBoosting
+
+    if isinstance(estimator, BaseForest):
+        return not estimator.bootstrap or estimator.n_estimators < FEWEST_AVERAGED
+    if isinstance(estimator, BaseGradientBoosting):
+        return estimator.subsample < 1 or estimator.max_features is not None or estimator.n_iter_no_change is not None
+    return True
 
 
 def _may_draw(estimator: Any, n_records: int) -> bool:

@@ -33,6 +33,9 @@ MAX_MEMORY_BYTES = 256 * 1024**2
 MISSING = Refusal(RefusalKind.DATA, "the records have missing values")
 """Of engines that do not say that they take them."""
 
+REDRAWS = Refusal(RefusalKind.JOB, "its models are not those that the learner trains with a seed that is known")
+"""Of engines that draw random numbers of their own."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -129,7 +132,10 @@ def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
     refusals: dict[str, Refusal] = {}
     missing = job.has_missing
     for engine in composed(job.learner, engines):
-        found = engine.prepare(job) if engine.takes_missing or not missing else MISSING
+        if job.as_trained and engine.redraws:
+            found: PreparedJob | Refusal = REDRAWS
+        else:
+            found = engine.prepare(job) if engine.takes_missing or not missing else MISSING
         if isinstance(found, PreparedJob):
             return Plan(found, refusals)
         refusals[engine.name] = found

@@ -197,6 +197,38 @@ class Growth:
 
 
 @dataclass(frozen=True)
+class Ranked:
+    """Records and queries as scikit-learn's trees see them, in single precision: values by their rank in the column.
+
+    Args:
+        codes: of the records ``[n, d]``.
+        asked: of the queries ``[q, d]``.
+        n_bins: how many values each column has ``[d]``.
+        values: these, ascending, float32 ``[sum of n_bins]``.
+    """
+
+    codes: Codes
+    asked: Codes
+    n_bins: Counts
+    values: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, matrix: Floats, asked: Floats) -> Ranked | None:
+        """Records ``[n, d]`` and queries ``[q, d]``; ``None`` where a number is too large for single precision."""
+        with np.errstate(over="ignore"):
+            X = np.concatenate([matrix, asked]).astype(np.float32)
+        if not np.isfinite(X).all():
+            return None
+        ranked = [np.unique(column, return_inverse=True) for column in X.T]
+        n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
+        narrow = n_bins.max(initial=0) <= np.iinfo(np.uint8).max
+        ranks = np.column_stack([ranks for _, ranks in ranked])
+        codes: Codes = ranks.astype(np.uint8) if narrow else ranks.astype(np.int32)
+        values, n = np.concatenate([values for values, _ in ranked]), len(matrix)
+        return cls(codes[:n], codes[n:], n_bins, values)
+
+
+@dataclass(frozen=True)
 class Sample:
     """Records as trees see them: each value by its rank among those of its column.
 

@@ -136,9 +136,9 @@ class MembershipAnswer(Answer):
         said, table = [], self.shadows
         if case.kind is AnswerKind.LABELS:
             said.append("The model outputs labels only, so the attacks that need probabilities were left out.")
-        if table is not None and case.what.learner is not None and case.what.learner.known_seed is not None:
+        if table is not None and case.what.learner is not None and case.what.learner.known_states:
             said.append(
-                "The shadow models have the seed of the audited model: its random_state is a number, which an attacker "
+                "The shadow models have the random_state of the audited model where it is a number, which an attacker "
                 "may know or try. Trained with random_state=None, it has one that no attacker knows."
             )
         if table is not None and table.failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.boosting import Boosting
 from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
 from leakgauge.training.engines.forests import Forests
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
@@ -49,6 +50,7 @@ FAST: tuple[Engine, ...] = (
     LogisticRegressionSubsets(),
     MultinomialLogisticRegressionSubsets(),
     Forests(),
+    Boosting(),
     TreesAsked(),
     *NETWORKS,
     Modules(),

@@ -21,6 +21,7 @@ small part.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from numbers import Integral
@@ -32,9 +33,8 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.stateless import given
+from leakgauge.training.engines.stateless import given_whole
 from leakgauge.training.job import Job, Randomness
-from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
     NO_LIMIT,
@@ -42,6 +42,7 @@ from leakgauge.training.trees import (
     Counts,
     Criterion,
     Keys,
+    Ranked,
     Rules,
     Sample,
     Tree,
@@ -69,6 +70,8 @@ PLAIN = {
 }
 """Settings that are supported as they are by default only."""
 
+TOO_LARGE = "a number is too large for single precision"
+
 CERTAIN = 2**32
 """The chance of what is accepted for certain."""
 
@@ -91,9 +94,7 @@ class Forests(Engine):
         """Another learner, preprocessing that is fitted, other settings and values beyond single precision: refused."""
         from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-        queries = job.records.features[:1] if isinstance(job.queries, EachModel) else job.queries
-        whole = replace(job, subsets=everything(len(job.records)), queries=queries, places=None)
-        case = given(whole, (RandomForestClassifier, ExtraTreesClassifier), sparse=False, whole=True)
+        case = given_whole(job, (RandomForestClassifier, ExtraTreesClassifier))
         if isinstance(case, Refusal):
             return case
         if not len(job.subsets):
@@ -104,18 +105,12 @@ class Forests(Engine):
         if reason := _unsupported(case.estimator, case.classes):
             return Refusal(RefusalKind.SETTING, reason)
         asked = case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries
-        with np.errstate(over="ignore"):
-            X = np.concatenate([case.matrix, asked]).astype(np.float32)
-        if not np.isfinite(X).all():
-            return Refusal(RefusalKind.DATA, "a number is too large for single precision")
-        ranked = [np.unique(column, return_inverse=True) for column in X.T]
-        n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
-        narrow = n_bins.max(initial=0) <= np.iinfo(np.uint8).max
-        ranks = np.column_stack([ranks for _, ranks in ranked])
-        codes: Codes = ranks.astype(np.uint8) if narrow else ranks.astype(np.int32)
-        values, n = np.concatenate([values for values, _ in ranked]), len(case.matrix)
-        sample = Sample(codes[:n], case.labels.astype(np.int64), n_bins, len(case.classes), values)
-        return ManyForests(self, job, case.estimator, case.classes, sample, codes[n:])
+        ranked = Ranked.of(case.matrix, asked)
+        if ranked is None:
+            return Refusal(RefusalKind.DATA, TOO_LARGE)
+        labels = case.labels.astype(np.int64)
+        sample = Sample(ranked.codes, labels, ranked.n_bins, len(case.classes), ranked.values)
+        return ManyForests(self, job, case.estimator, case.classes, sample, ranked.asked)
 
 
 class ManyForests(PreparedJob):
@@ -179,16 +174,12 @@ class Forest:
     @classmethod
     def of(cls, estimator: Any, weights: Floats, d: int, seed: int) -> Forest:
         """The forest that an estimator is on records with these weights ``[n]`` and ``d`` columns."""
-        n = len(weights)
-        leaf, split = (
-            size if isinstance(size, Integral) else ceil(size * n)
-            for size in (estimator.min_samples_leaf, estimator.min_samples_split)
-        )
+        leaf, split = in_records(estimator, len(weights))
         rules = Rules(
-            max_features=_columns(estimator.max_features, d),
+            max_features=columns_looked_at(estimator.max_features, d),
             max_depth=NO_LIMIT if estimator.max_depth is None else int(estimator.max_depth),
-            min_samples_split=max(2, int(split), 2 * int(leaf)),
-            min_samples_leaf=int(leaf),
+            min_samples_split=split,
+            min_samples_leaf=leaf,
             criterion=CRITERIA[estimator.criterion],
             looks_on=False,
             drawn_ties=True,
@@ -249,7 +240,16 @@ def acceptance(weights: Floats) -> Keys:
     return np.asarray(np.ceil(weights / weights.max() * CERTAIN), dtype=np.uint64)
 
 
-def _columns(max_features: Any, d: int) -> int:
+def in_records(estimator: Any, n: int) -> tuple[int, int]:
+    """The smallest leaf, and the smallest node that is split, of trees on ``n`` records."""
+    leaf, split = (
+        int(size) if isinstance(size, Integral) else ceil(size * n)
+        for size in (estimator.min_samples_leaf, estimator.min_samples_split)
+    )
+    return leaf, max(2, split, 2 * leaf)
+
+
+def columns_looked_at(max_features: Any, d: int) -> int:
     """How many of ``d`` columns a node looks at."""
     if max_features is None:
         return d
@@ -270,18 +270,26 @@ def _draws(estimator: Any, weights: Floats) -> int:
     return max(int(share * weights.sum()), 1)
 
 
-def _unsupported(estimator: Any, classes: NDArray[Any]) -> str | None:
-    """A setting that is not supported, or that scikit-learn refuses; ``None`` if there is none."""
+def refused_setting(estimator: Any, plain: Mapping[str, Any], choice: str, choices: Container[Any]) -> str | None:
+    """A setting that is not plain, not among the choices, or refused by scikit-learn; ``None`` if there is none."""
     name = name_of(estimator)
-    for setting, plain in PLAIN.items():
-        if getattr(estimator, setting) != plain:
+    for setting, value in plain.items():
+        if getattr(estimator, setting) != value:
             return f"{name}({setting}=...) is not supported"
-    if estimator.criterion not in CRITERIA:
-        return f"{name}(criterion={estimator.criterion!r}) is not supported"
+    if getattr(estimator, choice) not in choices:
+        return f"{name}({choice}={getattr(estimator, choice)!r}) is not supported"
     try:
         estimator._validate_params()
     except ValueError as error:
         return f"{name} refuses its settings ({type(error).__name__})"
+    return None
+
+
+def _unsupported(estimator: Any, classes: NDArray[Any]) -> str | None:
+    """A setting that is not supported, or that scikit-learn refuses; ``None`` if there is none."""
+    name = name_of(estimator)
+    if reason := refused_setting(estimator, PLAIN, "criterion", CRITERIA):
+        return reason
     if estimator.class_weight is not None and not _weighs_draws(estimator, classes):
         return f"{name}(class_weight=...) must be 'balanced' or give every class a number above 0, with a bootstrap"
     if not estimator.bootstrap and estimator.max_samples is not None:

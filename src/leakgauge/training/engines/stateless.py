@@ -24,7 +24,7 @@ from leakgauge.training.engines.base import Refusal, RefusalKind
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
-from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut
+from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut, everything
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
@@ -98,6 +98,16 @@ class Given:
         """Some of the models, by their places in the job ``[m]``."""
         index = None if self.index is None else self.index[models]
         return replace(self, removed=self.removed[models], index=index)
+
+
+def given_whole(job: Job, kinds: tuple[type, ...]) -> Given | Refusal:
+    """What the last step of any job's learner is given for all records, as dense matrices; or the reason, see `given`.
+
+    Where each model is asked about records of its own, the queries are one of the records.
+    """
+    queries = job.records.features[:1] if isinstance(job.queries, EachModel) else job.queries
+    whole = replace(job, subsets=everything(len(job.records)), queries=queries, places=None)
+    return given(whole, kinds, sparse=False, whole=True)
 
 
 def split(estimator: Any) -> tuple[Transform, Any] | str:

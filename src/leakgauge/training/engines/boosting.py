@@ -1,0 +1,173 @@
+"""Many of scikit-learn's gradient boosting models at once: its rules and random numbers on ranked columns, compiled.
+
+scikit-learn sorts the records of a node by each column, and spends most of the time of a small model outside of its
+trees. Here columns are ranked once for all models, and a model is boosted in one call: regression trees on the negative
+gradient, whose leaves take one step of Newton's method (Friedman 2001).
+
+The rules are those of scikit-learn 1.9, and so are the random numbers: each tree has a seed drawn as there, and columns
+are drawn from its stream in the same order. Sums are rounded alike where no two records of a node have the same value,
+and the models are then the same to the last bit. Where values repeat, two splits that are equally good may be parted
+by rounding, there in one way and here in another; the models differ from that node on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_expit, log_softmax, logit
+from scipy.stats import gmean
+
+from leakgauge.arrays import Floats, Indices
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.forests import TOO_LARGE, columns_looked_at, in_records, refused_setting
+from leakgauge.training.engines.stateless import Given, given_whole
+from leakgauge.training.job import Job
+from leakgauge.training.native import kernels
+from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut
+from leakgauge.training.table import EachModel
+from leakgauge.training.trees import NO_LIMIT, Ranked, call, pointer
+
+PLAIN = {
+    "min_weight_fraction_leaf": 0.0,
+    "max_leaf_nodes": None,
+    "min_impurity_decrease": 0.0,
+    "ccp_alpha": 0.0,
+    "init": None,
+    "subsample": 1.0,
+    "n_iter_no_change": None,
+    "warm_start": False,
+    "verbose": 0,
+}
+"""Settings that are supported as they are by default only."""
+
+LOSSES = ("log_loss", "squared_error")
+
+SQUARED_ERROR, BINOMIAL, MULTINOMIAL = range(3)
+"""Losses, as the compiled loops number them."""
+
+MOST_OF_A_SEED = 2**31 - 1
+"""Below it scikit-learn draws the seed of each tree."""
+
+
+class Boosting(Engine):
+    """``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, alone or after steps that learn nothing.
+
+    On subsets of any kind but those that lack one record, or none: what a record changes, and what is released, is told
+    by scikit-learn's own models, whatever rounding does.
+    """
+
+    name = "gradient-boosting"
+    method = "boosting scikit-learn's trees on ranked columns; the same but for equal splits that rounding parts"
+    tolerance = 0.0
+    trains = True
+    chunk = 16
+
+    def prepare(self, job: Job) -> ManyBoosted | Refusal:
+        """Another learner, preprocessing that is fitted, other settings, and classes that a subset lacks: refused."""
+        from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+
+        case = given_whole(job, (GradientBoostingClassifier, GradientBoostingRegressor))
+        if isinstance(case, Refusal):
+            return case
+        if job.trains_on_all or isinstance(job.subsets, LeaveOneOut | LeaveUnitOut):
+            return Refusal(RefusalKind.JOB, "scikit-learn trains on all records, and without single ones")
+        if compiled() is None:
+            return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
+        if reason := refused_setting(case.estimator, PLAIN, "loss", LOSSES):
+            return Refusal(RefusalKind.SETTING, reason)
+        ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
+        if ranked is None:
+            return Refusal(RefusalKind.DATA, TOO_LARGE)
+        d = case.matrix.shape[1]
+        draws = columns_looked_at(case.estimator.max_features, d) < d
+        if job.as_trained and draws and any(len(np.unique(column)) < len(column) for column in ranked.codes.T):
+            return Refusal(RefusalKind.DATA, "values repeat, and rounding may part what is drawn from what is known")
+        k = len(case.classes)
+        if k and not all(
+            np.bincount(case.labels[job.subsets.row(m)], minlength=k).all() for m in range(len(job.subsets))
+        ):
+            return Refusal(RefusalKind.DATA, "some model is not given all classes")
+        if k == 1:
+            return Refusal(RefusalKind.DATA, "there is one class only")
+        return ManyBoosted(self, job, case, ranked)
+
+
+class ManyBoosted(PreparedJob):
+    """A job whose columns are ranked.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        case: what the estimator is given.
+        ranked: its columns.
+
+    Attributes:
+        target: the values, or the places of the labels among those in order ``[n]``.
+        columns: ranks, column by column ``[d, n]``.
+    """
+
+    def __init__(self, engine: Engine, job: Job, case: Given, ranked: Ranked) -> None:
+        super().__init__(engine, job)
+        self.estimator, self.ranked, self.columns = case.estimator, ranked, np.ascontiguousarray(ranked.codes.T)
+        self.order = case.present if len(case.classes) else np.zeros(1, dtype=np.int64)
+        place = np.argsort(self.order)
+        self.target = np.asarray(place[case.labels] if len(case.classes) else case.labels, dtype=np.float64)
+
+    def answers(self, models: Indices) -> JobOutcome:
+        """The answers ``[m, queries, k]``."""
+        job = self.job.part(models)
+        table = np.empty((len(models), job.n_queries, job.n_answers))
+        for model in range(len(models)):
+            rows, queries = np.flatnonzero(job.subsets.row(model)), job.queries
+            asked = self.ranked.codes[queries.index[model]] if isinstance(queries, EachModel) else self.ranked.asked
+            table[model][:, self.order] = self._boosted(rows, asked, job.seed_of(model))
+        return self._outcome(table)
+
+    def _boosted(self, rows: Indices, asked: NDArray[Any], seed: int) -> Floats:
+        """What the model of some records answers, log-probabilities or values ``[q, k]``, classes in order."""
+        estimator, k, (n_pool, d) = self.estimator, self.job.n_answers, self.ranked.codes.shape
+        target = self.target[rows]
+        if k == 1:
+            loss, start = SQUARED_ERROR, np.array([target.mean()])
+        else:
+            loss, start = _first(np.bincount(target.astype(np.int64)) / len(rows))
+        leaf, split = in_records(estimator, len(rows))
+        depth = NO_LIMIT if estimator.max_depth is None else int(estimator.max_depth)
+        n_trees, looked_at = estimator.n_estimators, columns_looked_at(estimator.max_features, d)
+        rules = np.array([looked_at, depth, split, leaf, n_trees, len(start), loss], dtype=np.int64)
+        seeds = np.random.RandomState(seed % 2**32).randint(0, MOST_OF_A_SEED, size=n_trees * len(start))
+        raw = np.empty((len(asked), len(start)))
+        given: tuple[NDArray[Any], ...] = (self.ranked.n_bins.astype(np.int32), self.ranked.values, rules)
+        data: tuple[NDArray[Any], ...] = (rows.astype(np.int32), target, start, seeds.astype(np.uint32))
+        queries = np.ascontiguousarray(asked.T)
+        call(
+            compiled().leakgauge_boosting,  # type: ignore[union-attr]
+            *map(ctypes.c_int64, (n_pool, d, self.columns.itemsize)),
+            pointer(self.columns),
+            *map(pointer, given),
+            ctypes.c_double(estimator.learning_rate),
+            ctypes.c_int64(len(rows)),
+            *map(pointer, data),
+            ctypes.c_int64(len(asked)),
+            pointer(queries),
+            pointer(raw),
+        )
+        if loss == BINOMIAL:
+            return np.hstack([log_expit(-raw), log_expit(raw)])
+        return raw if loss == SQUARED_ERROR else np.asarray(log_softmax(raw, axis=1))
+
+
+def compiled() -> ctypes.CDLL | None:
+    """The compiled loops of boosting, where there are any."""
+    library = kernels()
+    return library if library is not None and hasattr(library, "leakgauge_boosting") else None
+
+
+def _first(shares: Floats) -> tuple[int, Floats]:
+    """The loss, and the raw predictions that say how often each class occurs: one for two classes."""
+    if len(shares) == 2:
+        return BINOMIAL, np.array([logit(shares[1])])
+    return MULTINOMIAL, np.log(shares / gmean(shares))

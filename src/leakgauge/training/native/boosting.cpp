@@ -1,0 +1,407 @@
+// Gradient boosting as scikit-learn does it, on ranked features: regression trees on the gradient of a loss, whose leaves
+// take one step of Newton's method. Its twin is scikit-learn, whose random numbers these are: of splits that are equally good
+// the same one is taken, but for those that rounding parts, since equal values are not summed up in the same order.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace {
+
+enum Loss : std::int64_t { SQUARED_ERROR, BINOMIAL, MULTINOMIAL };
+
+// What scikit-learn adds to a value before it is less than another one, in single precision.
+constexpr float NEAR = 1e-7f;
+
+// What it takes for no impurity, and for no curvature.
+constexpr double PURE = std::numeric_limits<double>::epsilon(), FLAT = 1e-150;
+
+struct Rules {
+    std::int64_t max_features, max_depth, min_samples_split, min_samples_leaf, n_stages, n_outputs, loss;
+};
+
+// The random numbers of one tree of scikit-learn: xorshift (Marsaglia 2003), in 31 bits.
+class Random {
+  public:
+    explicit Random(std::uint32_t seed) : state_(seed) {}
+
+    std::int64_t between(std::int64_t low, std::int64_t high) {
+        if (state_ == 0) state_ = 1;
+        state_ ^= state_ << 13;
+        state_ ^= state_ >> 17;
+        state_ ^= state_ << 5;
+        return low + (state_ & 0x7FFFFFFFU) % (high - low);
+    }
+
+  private:
+    std::uint32_t state_;
+};
+
+struct Split {
+    std::int64_t column = -1;  // -1: a leaf
+    std::int32_t code = 0;     // records with a code of at most this go left
+    double score = 0;
+};
+
+// Columns stand one after the other, so that what a node sums up of one of them lies together.
+template <typename Code>
+struct Table {
+    std::int64_t n_columns;
+    const std::int32_t* n_codes;           // [columns]
+    const float* values;                   // what each code of each column stands for, ascending
+    std::vector<const Code*> records;      // [columns][records]
+    std::vector<const Code*> queries;      // [columns][queries]
+    std::vector<std::int64_t> first_code;  // [columns]: where its values begin
+    std::vector<std::vector<std::int32_t>> higher;  // [columns]: who has the higher of two values
+};
+
+// The sum as numpy rounds it: of eight parts at a time, and of halves where there are many.
+double summed(const double* values, std::int64_t n) {
+    if (n > 128) {
+        const std::int64_t half = n / 2 - n / 2 % 8;
+        return summed(values, half) + summed(values + half, n - half);
+    }
+    double total = 0;
+    std::int64_t i = 0;
+    if (n >= 8) {
+        double parts[8];
+        std::copy_n(values, 8, parts);
+        for (i = 8; i + 8 <= n; i += 8)
+            for (std::int64_t lane = 0; lane < 8; ++lane) parts[lane] += values[i + lane];
+        total = ((parts[0] + parts[1]) + (parts[2] + parts[3])) + ((parts[4] + parts[5]) + (parts[6] + parts[7]));
+    }
+    for (; i < n; ++i) total += values[i];
+    return total;
+}
+
+template <typename Code>
+class Boosting {
+  public:
+    Boosting(const Table<Code>& table, const Rules& rules, double rate, std::int64_t n, const double* target,
+             const double* initial, const std::uint32_t* seeds, std::int64_t n_queries, double* answers)
+        : table_(table), rules_(rules), rate_(rate), n_(n), k_(rules.n_outputs), target_(target), seeds_(seeds),
+          n_queries_(n_queries), answers_(answers), raw_(n * k_), pull_(n * k_), pulls_(n), at_(n), node_(n), gradient_(n), curvature_(n),
+          asked_(n_queries), columns_(table.n_columns), constant_(table.n_columns) {
+        for (std::int64_t i = 0; i < n; ++i) std::copy(initial, initial + k_, raw_.begin() + i * k_);
+        for (std::int64_t i = 0; i < n_queries; ++i) std::copy(initial, initial + k_, answers + i * k_);
+        const std::int64_t most = *std::max_element(table.n_codes, table.n_codes + table.n_columns);
+        totals_.assign(most, Total{});
+        filled_.assign((most + 63) / 64, 0);
+    }
+
+    void train() {
+        for (std::int64_t stage = 0; stage < rules_.n_stages; ++stage) {
+            descend();
+            for (std::int64_t output = 0; output < k_; ++output)
+                grow(output, Random(seeds_[stage * k_ + output]));
+        }
+    }
+
+  private:
+    struct Total {
+        double sum = 0;
+        std::int64_t n = 0;
+    };
+
+    struct Node {
+        std::int64_t begin, end, first_query, last_query, depth, n_constant;
+        double impurity, sum = 0, squares = 0;
+    };
+
+    // The negative gradient of the loss [records, outputs].
+    void descend() {
+        for (std::int64_t i = 0; i < n_; ++i) {
+            const double *raw = raw_.data() + i * k_, y = target_[i];
+            double* pull = pull_.data() + i * k_;
+            if (rules_.loss == SQUARED_ERROR) pull[0] = y - raw[0];
+            if (rules_.loss == BINOMIAL) {
+                const double other = std::exp(-raw[0]);
+                pull[0] = raw[0] > -37 ? (y * other - (1 - y)) / (1 + other) : y - std::exp(raw[0]);
+            }
+            if (rules_.loss == MULTINOMIAL) {
+                const double highest = *std::max_element(raw, raw + k_);
+                double sum = 0;
+                for (std::int64_t c = 0; c < k_; ++c) sum += pull[c] = std::exp(raw[c] - highest);
+                for (std::int64_t c = 0; c < k_; ++c) pull[c] = (y == static_cast<double>(c)) - pull[c] / sum;
+            }
+        }
+    }
+
+    void grow(std::int64_t output, Random random) {
+        std::iota(at_.begin(), at_.end(), 0);
+        for (std::int64_t i = 0; i < n_; ++i) pulls_[i] = pull_[i * k_ + output];
+        std::iota(asked_.begin(), asked_.end(), 0);
+        std::iota(columns_.begin(), columns_.end(), 0);
+        waiting_.assign(1, {0, n_, 0, n_queries_, 0, 0, NAN});
+        while (!waiting_.empty()) {
+            Node node = waiting_.back();
+            waiting_.pop_back();
+            const std::int64_t size = node.end - node.begin;
+            ++n_nodes_;
+            for (std::int64_t i = 0; i < size; ++i) {
+                const std::int32_t row = at_[node.begin + i];
+                const double pull = gradient_[i] = pulls_[row];
+                node_[row] = n_nodes_;
+                node.sum += pull;
+                node.squares += pull * pull;
+            }
+            if (std::isnan(node.impurity)) node.impurity = impurity(node.squares, node.sum, size);
+            Split split;
+            if (node.depth < rules_.max_depth && size >= rules_.min_samples_split && node.impurity > PURE)
+                split = best(node, random);
+            if (split.column < 0) {
+                settle(node, output);
+                continue;
+            }
+            const Code* codes = table_.records[split.column];
+            std::int64_t middle = node.begin;
+            for (std::int64_t end = node.end; middle < end;) {  // in the order of scikit-learn, by which sums are rounded
+                if (codes[at_[middle]] <= split.code)
+                    ++middle;
+                else
+                    std::swap(at_[middle], at_[--end]);
+            }
+            const auto [low, high] = impurities(node, middle);
+            const double n_low = static_cast<double>(middle - node.begin), n_high = static_cast<double>(node.end - middle);
+            const double n = n_low + n_high, share = n / static_cast<double>(n_);
+            if (share * (node.impurity - n_high / n * high - n_low / n * low) + PURE < 0) {  // worse, by rounding
+                settle(node, output);
+                continue;
+            }
+            const Code* asked = table_.queries[split.column];
+            const auto half = std::partition(asked_.begin() + node.first_query, asked_.begin() + node.last_query,
+                                             [&](std::int32_t i) { return asked[i] <= split.code; }) - asked_.begin();
+            const std::int64_t depth = node.depth + 1;
+            waiting_.push_back({middle, node.end, half, node.last_query, depth, node.n_constant, high});
+            waiting_.push_back({node.begin, middle, node.first_query, half, depth, node.n_constant, low});
+        }
+    }
+
+    static double impurity(double squares, double sum, std::int64_t n) {
+        const double mean = sum / static_cast<double>(n);
+        return squares / static_cast<double>(n) - mean * mean;
+    }
+
+    // Of both sides of a node that was parted at a place, as scikit-learn rounds it: the smaller side is summed up.
+    std::pair<double, double> impurities(const Node& node, std::int64_t middle) const {
+        const auto pull = [&](std::int64_t i) { return pulls_[at_[i]]; };
+        double squares = 0, left = 0, right = node.sum;
+        for (std::int64_t i = node.begin; i < middle; ++i) squares += pull(i) * pull(i);
+        if (middle - node.begin <= node.end - middle) {
+            for (std::int64_t i = node.begin; i < middle; ++i) left += pull(i);
+        } else {
+            left = node.sum;
+            for (std::int64_t i = node.end - 1; i >= middle; --i) left -= pull(i);
+        }
+        right -= left;
+        return {impurity(squares, left, middle - node.begin), impurity(node.squares - squares, right, node.end - middle)};
+    }
+
+    // What a leaf adds to the records and queries in it.
+    void settle(const Node& node, std::int64_t output) {
+        const std::int64_t size = node.end - node.begin;
+        std::sort(at_.begin() + node.begin, at_.begin() + node.end);
+        double value = 0;
+        if (rules_.loss == SQUARED_ERROR) {
+            value = node.sum / static_cast<double>(size);
+        } else {
+            for (std::int64_t i = 0; i < size; ++i) {
+                const double y = target_[at_[node.begin + i]], pull = pulls_[at_[node.begin + i]];
+                const double own = rules_.loss == MULTINOMIAL ? y == static_cast<double>(output) : y;
+                gradient_[i] = pull;
+                curvature_[i] = (own - pull) * (1 - (own - pull));
+            }
+            double numerator = summed(gradient_.data(), size) / static_cast<double>(size);
+            if (rules_.loss == MULTINOMIAL) numerator *= (k_ - 1) / static_cast<double>(k_);
+            const double denominator = summed(curvature_.data(), size) / static_cast<double>(size);
+            value = std::abs(denominator) < FLAT ? 0.0 : numerator / denominator;
+        }
+        for (std::int64_t i = node.begin; i < node.end; ++i) raw_[at_[i] * k_ + output] += rate_ * value;
+        for (std::int64_t i = node.first_query; i < node.last_query; ++i)
+            answers_[asked_[i] * k_ + output] += rate_ * value;
+    }
+
+    // The best split of a node; none where it is pure or no column can be split. Columns are drawn without replacement:
+    // those that are known to be constant stand first, those that are found to be are put behind them, and the others are
+    // put at the end.
+    Split best(Node& node, Random& random) {
+        const std::int64_t d = table_.n_columns, n_known = node.n_constant;
+        Split found;
+        found.score = -std::numeric_limits<double>::infinity();
+        std::int64_t n_found = 0, n_drawn = 0, last = -1;
+        for (std::int64_t left = d, visited = 0;
+             left > n_known + n_found && (visited < rules_.max_features || visited <= n_found + n_drawn); ++visited) {
+            std::int64_t place = random.between(n_drawn, left - n_found);
+            if (place < n_known) {
+                std::swap(columns_[n_drawn++], columns_[place]);
+                continue;
+            }
+            place += n_found;
+            last = columns_[place];
+            const bool varies = table_.n_codes[last] == 2 ? binary(last, node, found) : column(last, node, found);
+            if (varies)
+                std::swap(columns_[--left], columns_[place]);
+            else
+                std::swap(columns_[n_known + n_found++], columns_[place]);
+        }
+        std::copy_n(constant_.begin(), n_known, columns_.begin());
+        std::copy_n(columns_.begin() + n_known, n_found, constant_.begin() + n_known);
+        node.n_constant = n_known + n_found;
+        if (last >= 0 && found.column >= 0) {  // as it was sorted last, the order in which both sides are summed up
+            const Code* codes = table_.records[last];
+            std::stable_sort(at_.begin() + node.begin, at_.begin() + node.end,
+                             [&](std::int32_t a, std::int32_t b) { return codes[a] < codes[b]; });
+        }
+        return found;
+    }
+
+    // Whether a split is the best so far, by the sum and number of the records on its left.
+    bool better(const Node& node, double left, std::int64_t n_left, double& score) const {
+        const std::int64_t n_right = node.end - node.begin - n_left;
+        if (n_left < rules_.min_samples_leaf || n_right < rules_.min_samples_leaf) return false;
+        const double right = node.sum - left;
+        const double found = left * left / static_cast<double>(n_left) + right * right / static_cast<double>(n_right);
+        if (!(found > score)) return false;
+        score = found;
+        return true;
+    }
+
+    // A column with two values; whether both are there. Its higher ones are looked for in the node, or the node among them.
+    bool binary(std::int64_t j, const Node& node, Split& found) {
+        const float* values = table_.values + table_.first_code[j];
+        if (!(values[1] > values[0] + NEAR)) return false;
+        const Code* codes = table_.records[j];
+        const std::vector<std::int32_t>& higher = table_.higher[j];
+        const std::int64_t size = node.end - node.begin;
+        double sum = 0;
+        std::int64_t n_high = 0;
+        if (static_cast<std::int64_t>(higher.size()) < size) {
+            for (const std::int32_t row : higher) {
+                const bool inside = node_[row] == n_nodes_;
+                sum += inside ? pulls_[row] : 0.0;
+                n_high += inside;
+            }
+        } else {
+            for (std::int64_t i = 0; i < size; ++i) {
+                const Code high = codes[at_[node.begin + i]];
+                sum += high ? gradient_[i] : 0.0;
+                n_high += high;
+            }
+        }
+        if (n_high == 0 || n_high == size) return false;
+        if (better(node, node.sum - sum, size - n_high, found.score)) found.column = j, found.code = 0;
+        return true;
+    }
+
+    // A column with any number of values; whether there are two.
+    bool column(std::int64_t j, const Node& node, Split& found) {
+        const Code* codes = table_.records[j];
+        const std::int64_t size = node.end - node.begin, n_codes = table_.n_codes[j];
+        const std::int32_t* at = at_.data() + node.begin;
+        for (std::int64_t i = 0; i < size; ++i) {
+            const std::int64_t code = codes[at[i]];
+            totals_[code].sum += gradient_[i];
+            ++totals_[code].n;
+            filled_[code >> 6] |= std::uint64_t{1} << (code & 63);
+        }
+        present_.clear();
+        for (std::int64_t word = 0; 64 * word < n_codes; ++word)
+            for (std::uint64_t bits = std::exchange(filled_[word], 0); bits; bits &= bits - 1)
+                present_.push_back(static_cast<std::int32_t>(64 * word + __builtin_ctzll(bits)));
+        const float* values = table_.values + table_.first_code[j];
+        double left = 0;
+        std::int64_t n_left = 0;
+        bool varies = false;
+        for (std::size_t p = 0; p < present_.size(); ++p) {
+            const std::int32_t low = present_[p];
+            const Total own = std::exchange(totals_[low], Total{});
+            left += own.sum;
+            n_left += own.n;
+            if (p + 1 == present_.size() || !(values[present_[p + 1]] > values[low] + NEAR)) continue;
+            varies = true;
+            if (better(node, left, n_left, found.score)) {
+                found.column = j;
+                found.code = between(values, low, present_[p + 1]);
+            }
+        }
+        return varies;
+    }
+
+    // The code up to which records go left, where nobody is between two codes.
+    static std::int32_t between(const float* values, std::int32_t low, std::int32_t high) {
+        const double threshold = values[low] / 2.0 + values[high] / 2.0;
+        return static_cast<std::int32_t>(std::upper_bound(values + low, values + high, threshold) - values) - 1;
+    }
+
+    const Table<Code>& table_;
+    const Rules& rules_;
+    const double rate_;
+    const std::int64_t n_, k_;
+    const double* target_;  // [records]: numbers, 0 and 1, or places of classes
+    const std::uint32_t* seeds_;  // [stages, outputs]
+    const std::int64_t n_queries_;
+    double* answers_;                          // [queries, outputs]
+    std::vector<double> raw_, pull_;           // [records, outputs]
+    std::vector<double> pulls_;                // of the output at hand
+    std::vector<std::int32_t> at_;             // records, those of a node side by side
+    std::vector<std::int64_t> node_;           // which of all nodes each record is in
+    std::int64_t n_nodes_ = 0;
+    std::vector<double> gradient_, curvature_; // of the records of the node at hand
+    std::vector<std::int32_t> asked_;          // queries likewise
+    std::vector<std::int64_t> columns_, constant_;
+    std::vector<Node> waiting_;
+    std::vector<Total> totals_;                // [codes], 0 between columns
+    std::vector<std::uint64_t> filled_;        // which codes are there, 0 between columns
+    std::vector<std::int32_t> present_;        // these
+};
+
+template <typename Code>
+void boost(std::int64_t n_pool, std::int64_t n_columns, const Code* codes, const std::int32_t* n_codes,
+           const float* values, const Rules& rules, double rate, std::int64_t n, const std::int32_t* rows,
+           const double* target, const double* initial, const std::uint32_t* seeds, std::int64_t n_queries, const Code* asked,
+           double* answers) {
+    std::vector<Code> own(n * n_columns);
+    Table<Code> table{n_columns, n_codes, values, {}, {}, {}, {}};
+    std::int64_t first = 0;
+    for (std::int64_t j = 0; j < n_columns; ++j) {
+        Code* column = own.data() + j * n;
+        for (std::int64_t i = 0; i < n; ++i) column[i] = codes[j * n_pool + rows[i]];
+        table.records.push_back(column);
+        table.queries.push_back(asked + j * n_queries);
+        table.first_code.push_back(first);
+        first += n_codes[j];
+        table.higher.emplace_back();
+        if (n_codes[j] == 2)
+            for (std::int64_t i = 0; i < n; ++i)
+                if (column[i]) table.higher.back().push_back(static_cast<std::int32_t>(i));
+    }
+    Boosting<Code>(table, rules, rate, n, target, initial, seeds, n_queries, answers).train();
+}
+
+}  // namespace
+
+// Boosts trees on some rows of a pool, whose codes of so many bytes, 1 or 4, stand column by column [columns, pool], and
+// answers queries [columns, queries] by their raw predictions [queries, outputs], which begin at `initial` [outputs]. What
+// each code stands for is in `values`, ascending, column after column; each tree has a seed [stages, outputs]. Returns 0, or -1
+// without memory.
+extern "C" std::int64_t leakgauge_boosting(std::int64_t n_pool, std::int64_t n_columns, std::int64_t n_bytes,
+                                           const void* codes, const std::int32_t* n_codes, const float* values,
+                                           const Rules* rules, double rate, std::int64_t n, const std::int32_t* rows,
+                                           const double* target, const double* initial, const std::uint32_t* seeds,
+                                           std::int64_t n_queries, const void* asked, double* answers) {
+    const auto with = [&](auto code) {
+        using Code = decltype(code);
+        boost(n_pool, n_columns, static_cast<const Code*>(codes), n_codes, values, *rules, rate, n, rows, target,
+              initial, seeds, n_queries, static_cast<const Code*>(asked), answers);
+    };
+    try {
+        n_bytes == 1 ? with(std::uint8_t{}) : with(std::int32_t{});
+        return 0;
+    } catch (...) {
+        return -1;
+    }
+}

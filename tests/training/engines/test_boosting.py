@@ -1,0 +1,281 @@
+"""scikit-learn's gradient boosting by our own loops: the same models."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from leakgauge.records import Records
+from leakgauge.training import (
+    DenseSubsets,
+    EachModel,
+    Execution,
+    Job,
+    Randomness,
+    SklearnLearner,
+    balanced_subsets,
+    everything,
+    leave_one_out,
+    plan,
+    train_many,
+)
+from leakgauge.training.engines import boosting
+from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.boosting import Boosting
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.learners import FunctionLearner
+
+pytestmark = pytest.mark.skipif(boosting.compiled() is None, reason="the loops are not compiled")
+
+
+def people(n, task, *, d=6, seed=0):
+    """Continuous columns, two of which interact, and classes of different sizes or numbers."""
+    rng = np.random.default_rng([seed, 3])
+    X = rng.normal(size=(n, d))
+    z = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n)
+    if task == 1:
+        return Records.from_arrays(X, z)
+    return Records.from_arrays(X, np.array(["n", "o", "p", "q"])[np.digitize(z, np.linspace(-0.4, 1.5, task - 1))])
+
+
+def halves(records, n_models=4, seed=0):
+    return balanced_subsets(len(records), len(records) // 2, n_models, np.random.default_rng(seed))
+
+
+def but_one(n):
+    """All records of the examples below but a last one, which is not looked at."""
+    return DenseSubsets(np.arange(n + 1)[None] < n)
+
+
+def job_of(estimator, records, subsets=None, queries=None, randomness=Randomness.INDEPENDENT, seed=1):
+    queries = records.features if queries is None else queries
+    return Job(
+        SklearnLearner(estimator), records, halves(records) if subsets is None else subsets, queries, seed, randomness
+    )
+
+
+def run(*given, **named):
+    prepared = Boosting().prepare(job_of(*given, **named))
+    assert isinstance(prepared, PreparedJob), str(prepared)
+    return prepared.all().answers
+
+
+def refitted(*given, **named):
+    return Refit().prepare(job_of(*given, **named)).all().answers
+
+
+# ---------------------------------------------------------------- the same models
+
+
+SETTINGS = [
+    {},
+    {"max_depth": None, "n_estimators": 8},
+    {"max_depth": 1, "n_estimators": 60},
+    {"min_samples_leaf": 7, "learning_rate": 0.5},
+    {"min_samples_split": 0.3, "min_samples_leaf": 0.04},
+    {"max_features": "sqrt"},
+    {"max_features": 1, "random_state": 3},
+    {"max_features": 0.6, "max_depth": 5},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("n_classes", [1, 2, 4])
+def test_models_are_those_of_scikit_learn(n_classes, settings):
+    """With ties all over: nodes of few records are split alike at many columns, and random numbers decide."""
+    records = people(240, n_classes)
+    kind = GradientBoostingRegressor if n_classes == 1 else GradientBoostingClassifier
+    estimator = kind(**{"n_estimators": 25, **settings})
+    np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("max_features", [None, "sqrt"])
+def test_values_may_repeat_and_columns_be_constant(max_features):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 4, (300, 5)), np.full(300, 7), rng.random((300, 3)) < 0.3]).astype(float)
+    records = Records.from_arrays(X, rng.normal(size=300))
+    estimator = GradientBoostingRegressor(n_estimators=30, max_features=max_features)
+    np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("max_features", "share"), [(None, 0.95), ("sqrt", 0.0)])
+def test_where_rounding_decides_models_differ_from_there_on_and_not_by_much(max_features, share):
+    """Of twins of columns, scikit-learn takes the one whose values it happened to sum up to a little more.
+
+    Sides of a node change places with them, and with these the random numbers of the nodes below.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (400, 8)).astype(float)
+    X = np.hstack([X, 1 - X[:, :4]])
+    records = Records.from_arrays(X, np.where(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=400) > 0.7, "yes", "no"))
+    estimator = GradientBoostingClassifier(n_estimators=30, max_features=max_features)
+    found, expected = run(estimator, records), refitted(estimator, records)
+    assert (np.abs(found - expected) < 1e-9).mean() >= share
+    losses = [-one[:, np.arange(400), records.labels].mean() for one in (found, expected)]
+    assert losses[0] == pytest.approx(losses[1], abs=0.01)
+
+
+def test_columns_that_stay_constant_below_a_node_are_drawn_as_there():
+    """Most columns are constant, some of them only in parts of the records: by these the random numbers go."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((300, 12))
+    X[:, 0] = rng.normal(size=300)
+    X[:150, 1:4] = rng.normal(size=(150, 3))
+    records = Records.from_arrays(X, X[:, 0] + rng.normal(size=300))
+    estimator = GradientBoostingRegressor(n_estimators=20, max_features=2, max_depth=6)
+    np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
+
+
+def test_values_that_are_nearly_equal_are_as_good_as_equal():
+    """Closer than 1e-7 in single precision."""
+    rng = np.random.default_rng(2)
+    X = 0.3 + 1e-8 * rng.integers(0, 30, (200, 3)) + 0.1 * rng.integers(0, 2, (200, 3))
+    records = Records.from_arrays(X, rng.normal(size=200))
+    estimator = GradientBoostingRegressor(n_estimators=10)
+    np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
+
+
+def test_models_that_fit_exactly():
+    """Residuals come down to what rounding leaves, and nodes that are pure but for it are no more split."""
+    records = people(60, 2)
+    estimator = GradientBoostingClassifier(n_estimators=150, learning_rate=1.0, max_depth=None)
+    np.testing.assert_allclose(np.exp(run(estimator, records)), np.exp(refitted(estimator, records)), rtol=0, atol=1e-9)
+
+
+def test_labels_in_another_order_than_their_classes():
+    """As a schema may have them: columns of the answers are those of the schema."""
+    records = people(200, 4)
+    order = np.array([2, 0, 3, 1])
+    target = replace(records.schema.target, categories=tuple(records.schema.classes[i] for i in order))
+    turned = replace(records, schema=replace(records.schema, target=target), labels=np.argsort(order)[records.labels])
+    estimator = GradientBoostingClassifier(n_estimators=10)
+    np.testing.assert_array_equal(run(estimator, turned), run(estimator, records)[:, :, order])
+    np.testing.assert_allclose(run(estimator, turned), refitted(estimator, turned), rtol=0, atol=1e-9)
+
+
+def test_one_tree_by_hand():
+    """Values 0 to 7 and numbers that rise by 1, then by 5: a stump parts them there, and takes half of each mean."""
+    records = Records.from_arrays(np.arange(9.0)[:, None], np.array([0.5, 1, 1.5, 2, 10, 10.5, 11, 11.5, 70.25]))
+    estimator = GradientBoostingRegressor(n_estimators=1, max_depth=1, learning_rate=0.5)
+    asked = np.array([[3.4], [3.6], [-9.0], [99.0]])
+    found = run(estimator, records, but_one(8), asked)[0, :, 0]
+    np.testing.assert_allclose(found, [3.625, 8.375, 3.625, 8.375])
+
+
+def test_a_leaf_takes_one_newton_step():
+    """Of 6 of 10 in one half and 1 of 10 in the other: residuals 0.25 and -0.25, curvature 0.35 x 0.65."""
+    X, y = np.repeat([0.0, 1.0, 1.0], [10, 10, 1])[:, None], np.r_[np.arange(10) < 6, np.arange(10) < 1, True]
+    records = Records.from_arrays(X, np.where(y, "yes", "no"))
+    found = run(GradientBoostingClassifier(n_estimators=1), records, but_one(20), np.array([[0.0], [1.0]]))[0]
+    raw = np.log(0.35 / 0.65) + 0.1 * np.array([0.25, -0.25]) / (0.35 * 0.65)
+    np.testing.assert_allclose(found[:, 1], -np.log1p(np.exp(-raw)))
+
+
+# ---------------------------------------------------------------- the job
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_answers_are_log_probabilities_of_all_classes(n_classes):
+    records = people(300, n_classes)
+    found = run(GradientBoostingClassifier(n_estimators=5), records)
+    assert found.shape == (4, 300, n_classes)
+    np.testing.assert_allclose(np.exp(found).sum(axis=2), 1)
+
+
+def test_each_model_answers_about_records_of_its_own():
+    records = people(200, 2)
+    index = np.random.default_rng(0).integers(0, 200, (4, 7))
+    estimator = GradientBoostingClassifier(n_estimators=6)
+    own, every = run(estimator, records, queries=EachModel(index)), run(estimator, records)
+    np.testing.assert_array_equal(own, np.stack([one[rows] for one, rows in zip(every, index, strict=True)]))
+
+
+def test_workers_parts_and_seeds():
+    records = people(150, 2)
+    learner, subsets = (
+        SklearnLearner(GradientBoostingClassifier(n_estimators=5, max_features=2)),
+        halves(people(150, 2), 6),
+    )
+    one, two = (
+        train_many(learner, records, subsets, seed=3, execution=Execution(workers=workers)).answers
+        for workers in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+    other = train_many(learner, records, subsets, seed=4).answers
+    assert np.abs(one - other).max() > 0.01
+    twice = DenseSubsets(np.repeat(subsets.members[:1], 2, axis=0))
+    same, different = (
+        train_many(learner, records, twice, seed=3, randomness=how).answers
+        for how in (Randomness.COMMON, Randomness.INDEPENDENT)
+    )
+    np.testing.assert_array_equal(same[0], same[1])
+    assert np.abs(different[0] - different[1]).max() > 0.01
+
+
+def test_the_engine_is_used_after_steps_that_learn_nothing():
+    estimator = make_pipeline(FunctionTransformer(), GradientBoostingClassifier(n_estimators=3))
+    assert plan(job_of(estimator, people(100, 2))).engine.name == "gradient-boosting"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "subsets", "said"),
+    [
+        (GradientBoostingClassifier(subsample=0.5), None, "subsample=...) is not supported"),
+        (GradientBoostingClassifier(n_iter_no_change=3), None, "n_iter_no_change=...) is not supported"),
+        (GradientBoostingClassifier(init="zero"), None, "init=...) is not supported"),
+        (GradientBoostingClassifier(max_leaf_nodes=4), None, "max_leaf_nodes=...) is not supported"),
+        (GradientBoostingClassifier(loss="exponential"), None, "loss='exponential') is not supported"),
+        (GradientBoostingClassifier(learning_rate=-1.0), None, "refuses its settings"),
+        (make_pipeline(StandardScaler(), GradientBoostingClassifier()), None, "StandardScaler is fitted on the data"),
+        (GradientBoostingClassifier(), leave_one_out(100), "without single ones"),
+        (GradientBoostingClassifier(), everything(100), "trains on all records"),
+        (GradientBoostingClassifier(), DenseSubsets(np.arange(100)[None] < 1), "not given all classes"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
+)
+def test_what_is_not_supported_is_trained_by_scikit_learn(estimator, subsets, said):
+    records = people(100, 2)
+    job = job_of(estimator, records, subsets)
+    assert said in str(Boosting().prepare(job))
+
+
+@pytest.mark.parametrize(("max_features", "repeated", "engine"), [(2, True, "refit"), (2, False, "gradient-boosting")])
+def test_random_numbers_that_an_attacker_knows_are_not_left_to_rounding(max_features, repeated, engine):
+    records = people(100, 2)
+    X = np.round(records.features) if repeated else records.features
+    estimator = GradientBoostingClassifier(max_features=max_features, random_state=0)
+    job = job_of(estimator, Records.from_arrays(X, records.labels))
+    assert plan(job.with_known_seed()).engine.name == engine
+    assert plan(job).engine.name == "gradient-boosting"
+
+
+def test_numbers_beyond_single_precision_are_refused():
+    records = Records.from_arrays(np.array([[1e300], [1.0]] * 20), np.array(["a", "b"] * 20))
+    assert "too large" in str(Boosting().prepare(job_of(GradientBoostingClassifier(), records)))
+
+
+def test_other_learners_are_refused():
+    records = people(40, 2)
+    learner = FunctionLearner(lambda given, seed: None)
+    job = Job(learner, records, halves(records), records.features, 1, Randomness.COMMON)
+    assert not isinstance(Boosting().prepare(job), PreparedJob)
+
+
+def test_without_compiled_loops_scikit_learn_trains(monkeypatch):
+    monkeypatch.setattr(boosting, "kernels", lambda: None)
+    assert "scikit-learn is faster" in str(Boosting().prepare(job_of(GradientBoostingClassifier(), people(60, 2))))
+
+
+def test_a_number_that_is_known_is_that_of_all_models():
+    records = people(150, 2)
+    estimator = GradientBoostingClassifier(n_estimators=4, max_features=2, random_state=7)
+    job = job_of(estimator, records, subsets=halves(records, 2)).with_known_seed()
+    assert plan(job).engine.name == "gradient-boosting"
+    found = Boosting().prepare(job).all().answers
+    for model in range(2):
+        own = records[np.flatnonzero(job.subsets.row(model))]
+        expected = estimator.fit(own.features, own.labels).predict_proba(records.features)
+        np.testing.assert_allclose(np.exp(found[model]), expected, rtol=0, atol=1e-9)
