@@ -167,6 +167,10 @@ def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callabl
     code, out, err = cli("inspect", name, "--data", config())
     assert (code, out) == (2, "")
     assert "the records have 3 columns and the model takes 1" in err
+    name = stored(KNeighborsClassifier().fit(train[["age"]], train.income), "named.skops")
+    code, out, err = cli("inspect", name, "--data", config())
+    assert "the records have 3 columns and the model takes 1; the model does not know " in err
+    assert 'a column of identifiers is left out, or has the role "id"' in err
     other = train[["age", "hours"]].rename(columns={"age": "years"}).assign(third=1)
     name = stored(RandomForestClassifier(2).fit(other, train.income), "other.skops")
     code, out, err = cli("inspect", name, "--data", config())
