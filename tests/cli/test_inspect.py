@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -159,6 +159,17 @@ def test_bad_options(cli: Cli, train: pd.DataFrame, options: list[str], words: s
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1
+
+
+def test_a_check_that_fails_is_named_with_its_remedy(cli: Cli, train: pd.DataFrame) -> None:
+    """Where nothing else was found, the first line says why the exit code is 1."""
+    few = train[["age", "hours", "income"]].assign(rare=(np.arange(len(train)) < 3).astype(float))
+    few.to_csv("few.csv", index=False)
+    name = stored(Ridge().fit(few.drop(columns="income").to_numpy(), few.income == few.income[0]))
+    code, out, err = cli("inspect", name, "--data", "few.csv", "--target", "income")
+    assert (code, err) == (1, "")
+    assert "nothing found, but a structural check fails: persons per column; compared with" in " ".join(out.split())
+    assert "→ persons per column: merge or leave out columns in which fewer than 10 persons" in " ".join(out.split())
 
 
 def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callable[..., Path]) -> None:
