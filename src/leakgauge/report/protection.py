@@ -8,6 +8,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from leakgauge.auditing import Verdict
+from leakgauge.auditing.membership.findings import largest_on_model
 from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.protecting import ProtectionDocument, TriedDocument
 from leakgauge.report import frontier, statement, words
@@ -141,5 +142,4 @@ def _beyond(one: TriedDocument) -> tuple[float, float]:
 
 def strongest(one: TriedDocument) -> str:
     """The attack of the largest advantage."""
-    attacks = one.audit.attacks
-    return max(attacks, key=lambda attack: attack.advantage.magnitude.value).title if attacks else ""
+    return largest_on_model(one.audit.attacks).title if one.audit.attacks else ""
