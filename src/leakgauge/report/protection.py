@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def render_protection(document: ProtectionDocument) -> str:
             headline=headline(document),
             advice=advice(document),
             nearest=unsettled,
-            settle=list(dict.fromkeys(said for one in unsettled for said in statement.remedies(one.audit))),
+            settle=settled(unsettled),
             chosen=None if document.cheapest is None else document.of_name(document.cheapest),
             cost=cost,
             strongest=strongest,
@@ -133,6 +134,15 @@ def nearest(document: ProtectionDocument) -> list[TriedDocument]:
         return []
     unsettled = [one for one in document.tried if one.verdict is Verdict.CANNOT_TELL]
     return sorted(unsettled, key=_beyond)[:NEAREST]
+
+
+def settled(unsettled: Sequence[TriedDocument]) -> list[str]:
+    """What would settle the verdicts of defences, each advice once, with the defences that it is about."""
+    advised: dict[str, list[str]] = {}
+    for one in unsettled:
+        for remedy in statement.remedies(one.audit):
+            advised.setdefault(remedy, []).append(one.title)
+    return [f"{words.listing(titles)}: {remedy}" for remedy, titles in advised.items()]
 
 
 def _beyond(one: TriedDocument) -> tuple[float, float]:
