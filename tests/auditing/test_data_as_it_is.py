@@ -69,6 +69,22 @@ def test_columns_that_differ_from_those_of_the_model(change, words):
     other = change(X).assign(ill=y)
     with pytest.raises(DataError) as error:
         lg.audit(model, train=other[:40], holdout=other[40:], target="ill")
-    for said in (*words, 'has the role "id"'):
+    for said in (*words, 'give it the role "id"'):
         assert said in str(error.value)
-    assert "encoder" not in str(error.value) and "Meier" not in str(error.value)
+    assert "encoder" not in str(error.value)
+    assert "Meier" not in str(error.value)
+
+
+def test_a_target_that_is_not_named_is_asked_for():
+    table = patients()
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(np.ones((240, 1)), table.ill)
+    with pytest.raises(DataError, match=r"none is named; pass target=, its name"):
+        lg.audit(model, train=table[:120], holdout=table[120:])
+
+
+def test_an_attribute_that_is_not_there_is_answered_with_the_columns():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=80), "dose": rng.normal(size=80), "ill": rng.choice(["y", "n"], 80)})
+    settings = lg.Settings(n_shadows=0, n_influence=0, attributes=("sexx",))
+    with pytest.raises(DataError, match="attributes: there is no feature called 'sexx'; known are 'age', 'dose'"):
+        lg.audit(LogisticRegression(), train=table[:40], holdout=table[40:], target="ill", settings=settings)

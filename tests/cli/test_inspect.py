@@ -106,6 +106,12 @@ def test_a_copy_that_cannot_be_written(cli: Cli, train: pd.DataFrame, monkeypatc
     assert [path for path in Path().iterdir() if path.suffix in (".part", ".clean")] == []
 
 
+def test_a_copy_without_anything_to_remove_says_so(cli: Cli, train: pd.DataFrame) -> None:
+    name = stored(Ridge().fit(train[["age", "hours"]].to_numpy(), train.age))
+    _, _, err = cli("inspect", name, "--clean", "clean.skops")
+    assert "clean.skops written; nothing was found that could be removed\n" in err
+
+
 def test_a_clean_copy(cli: Cli, train: pd.DataFrame) -> None:
     model = RandomForestClassifier(3, random_state=0, min_samples_leaf=10).fit(train[["age", "hours"]], train.income)
     code, out, err = cli(
@@ -181,7 +187,7 @@ def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callabl
     name = stored(KNeighborsClassifier().fit(train[["age"]], train.income), "named.skops")
     code, out, err = cli("inspect", name, "--data", config())
     assert "the records have 3 columns and the model takes 1; the model does not know " in err
-    assert 'a column of identifiers is left out, or has the role "id"' in err
+    assert 'leave a column of identifiers out of the table, or give it the role "id"' in err
     other = train[["age", "hours"]].rename(columns={"age": "years"}).assign(third=1)
     name = stored(RandomForestClassifier(2).fit(other, train.income), "other.skops")
     code, out, err = cli("inspect", name, "--data", config())

@@ -36,7 +36,9 @@ def test_the_noise_is_that_of_the_law():
 def test_why_no_model_could_be_trained_is_said():
     """The first error of the learner, which holds no value of a record."""
     learner = SklearnLearner(LogisticRegression(penalty="l1", solver="newton-cg"))
-    cause = r"no model could be trained after any exchange of a record \(first error: LogisticRegression raised ValueError"
+    cause = (
+        r"no model could be trained after any exchange of a record \(first error: LogisticRegression raised ValueError"
+    )
     with pytest.raises(ModelError, match=cause):
         ParameterNoise(POOL, 30, eta=0.2, n_splits=4).apply(learner)
 

@@ -35,7 +35,10 @@ LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAna
 """scikit-learn's classifiers whose probabilities are the logistic function (the softmax) of their scores."""
 
 
-GIVE_THOSE = 'give the columns that it was trained on; a column of identifiers is left out, or has the role "id"'
+GIVE_THOSE = (
+    "give the columns that it was trained on; leave a column of identifiers out of the table, or give it the role "
+    '"id" in the TOML file of the audit'
+)
 """What to do where :func:`other_columns` says something."""
 
 
@@ -167,7 +170,11 @@ def other_columns(model: object, names: Sequence[str] | None, n: int) -> str:
         n_taken = getattr(model, "n_features_in_", 0)  # which is 0 of a CatBoost model read from JSON
         known = getattr(model, "feature_names_in_", None)
         taken = None if known is None else [str(name) for name in known]
-    said = [] if not n_taken or n == n_taken else [f"the records have {counted(n, 'column')} and the model takes {n_taken:,}"]
+    said = (
+        []
+        if not n_taken or n == n_taken
+        else [f"the records have {counted(n, 'column')} and the model takes {n_taken:,}"]
+    )
     if names is not None and taken is not None:
         extra, missing = [name for name in names if name not in taken], [name for name in taken if name not in names]
         if len(extra) == len(names):  # perhaps a record's values, where a file has no line of names

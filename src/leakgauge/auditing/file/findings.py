@@ -19,7 +19,6 @@ N_NAMED = 3
 """Contents that a reason names."""
 
 
-
 def measured(found: Inspection) -> Iterator[tuple[str, Estimate]]:
     """How many contents or places fall short of the rule, by measure; whatever is counted should be 0.
 
