@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import leakgauge as lg
+from leakgauge.errors import DataError
 
 
 def days_since(table):
@@ -48,3 +49,42 @@ def test_dates_and_holes_reach_the_pipeline_as_they_are():
     assert result.description.train_score.value == pytest.approx(correct)
     assert result.influence.n_measured == 16
     assert result.influence.largest < 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X: X.assign(ward=7), ["have 3 columns and the model takes 2; the model does not know 'ward'; give"]),
+        (lambda X: X.drop(columns="age"), ["have 1 column and the model takes 2; the records lack 'age'; give"]),
+        (lambda X: X.rename(columns={"age": "years"}), ["does not know 'years'; the records lack 'age'; give"]),
+        (lambda X: X[["dose", "age"]], ["the columns of the records are in another order than the model takes them"]),
+        (lambda X: X.set_axis(["Meier", "Muster"], axis=1), ["no column has a name that the model knows"]),
+    ],
+)
+def test_columns_that_differ_from_those_of_the_model(change, words):
+    """Which ones is said, and no encoder is blamed; names that may be values of a record are not."""
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame(rng.normal(size=(80, 2)), columns=["age", "dose"]), rng.choice(["yes", "no"], 80)
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X[:40], y[:40])
+    other = change(X).assign(ill=y)
+    with pytest.raises(DataError) as error:
+        lg.audit(model, train=other[:40], holdout=other[40:], target="ill")
+    for said in (*words, 'give it the role "id"'):
+        assert said in str(error.value)
+    assert "encoder" not in str(error.value)
+    assert "Meier" not in str(error.value)
+
+
+def test_a_target_that_is_not_named_is_asked_for():
+    table = patients()
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(np.ones((240, 1)), table.ill)
+    with pytest.raises(DataError, match=r"none is named; pass target=, its name"):
+        lg.audit(model, train=table[:120], holdout=table[120:])
+
+
+def test_an_attribute_that_is_not_there_is_answered_with_the_columns():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.normal(size=80), "dose": rng.normal(size=80), "ill": rng.choice(["y", "n"], 80)})
+    settings = lg.Settings(n_shadows=0, n_influence=0, attributes=("sexx",))
+    with pytest.raises(DataError, match="attributes: there is no feature called 'sexx'; known are 'age', 'dose'"):
+        lg.audit(LogisticRegression(), train=table[:40], holdout=table[40:], target="ill", settings=settings)

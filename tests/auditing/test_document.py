@@ -85,6 +85,11 @@ def test_a_folder_of_another_audit_is_not_touched(tmp_path):
     Run.start(tmp_path / "run", {"seed": 0, "data": "a"})
     with pytest.raises(StoreError, match=r"belongs to another audit \(different seed\)"):
         Run.start(tmp_path / "run", {"seed": 1, "data": "a"})
+    with pytest.raises(StoreError, match=r"belongs to another audit \(different profile, seed\)"):
+        Run.start(tmp_path / "run", {"data": "a", "profile": "strict"})
+    Run.start(tmp_path / "judged", {"seed": 0, "profile": "strict"})
+    with pytest.raises(StoreError, match=r"belongs to another audit \(different profile\)"):
+        Run.start(tmp_path / "judged", {"seed": 0})
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").touch()
     with pytest.raises(StoreError, match="is not empty and holds no audit"):

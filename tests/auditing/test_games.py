@@ -11,8 +11,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Description, MembershipAttackResult, ReleaseRule, RocCurve, Settings, Verdict, audit
-from leakgauge.auditing.membership.findings import RELEASED_MEASURE, findings
+from leakgauge.auditing.membership.findings import RELEASED_MEASURE, findings, largest_on_model
 from leakgauge.auditing.membership.games import NO_GAMES, Games, Played, play
+from leakgauge.auditing.membership.question import said_of_holdout
 from leakgauge.auditing.membership.result import AttackGames
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.game import RecordSuccess
@@ -133,12 +134,11 @@ def result(own):
     )  # fmt: skip
 
 
-def released(own, outlier=0.5, contamination=None):
+def released(own, outlier=0.5, contamination=None, *others):
     score = Estimate(0.9, 0.8, 1.0, 0.95, "example", 5)
     audited = Description("m", "L", "as is", "probabilities", 5, 5, 0, 3, ("a", "b"), score, score, 0)
-    found = findings(
-        [result(own)], audited, ReleaseRule(dtp=None), n_games=32, outlier=outlier, contamination=contamination
-    )
+    rule, attacks = ReleaseRule(dtp=None), [result(own), *others]
+    found = findings(attacks, audited, rule, n_games=32, outlier=outlier, contamination=contamination)
     return next(one for one in found if one.measure == RELEASED_MEASURE)
 
 
@@ -156,6 +156,30 @@ def released(own, outlier=0.5, contamination=None):
 )
 def test_the_audited_model_can_fail_and_withhold_a_pass_whichever_way_it_points(own, verdict):
     assert released(own).verdict is verdict
+
+
+def test_the_largest_advantage_is_that_of_one_attack_wherever_it_is_stated():
+    """The finding names the one that the report names; where the limit decides, the one against which it does."""
+    wide = dataclasses.replace(result(0.08), title="Wide", advantage=estimate(0.08, 0.1), together=estimate(0.08, 0.1))
+    assert "largest by Wide: advantage 0.080" in released(0.06, 0.5, None, wide).reason
+    assert largest_on_model([result(0.06), wide]) is wide
+    wide = dataclasses.replace(wide, advantage=estimate(0.4, 0.5), together=estimate(0.4, 0.5))
+    assert released(0.3, 0.5, None, wide).verdict is Verdict.FAILS
+    assert "by Loss threshold" in released(0.3, 0.5, None, wide).reason
+
+
+@pytest.mark.parametrize(
+    ("share", "standard_error", "p", "said"),
+    [
+        (0.629, 0.4, 0.11, "finds none (p = 0.11); it estimates their share as 0.629 (standard error 0.400)"),
+        (-1.417, 0.4, 0.9, "finds none (p = 0.9); it estimates their share as 0.000 (standard error 0.400)"),
+        (1.2, 0.1, 0.03, "finds some (p = 0.03); it estimates their share as 1.000 (standard error 0.100)"),
+        (0.629, 0.6, 0.22, "finds none (p = 0.22); it cannot estimate their share here"),
+    ],
+)
+def test_what_the_test_of_the_holdout_found_is_said_before_its_estimate(share, standard_error, p, said):
+    words = said_of_holdout(share, standard_error, p)
+    assert words == f"A test for holdout records that were trained on {said}, and finds large shares only."
 
 
 def test_what_is_unlike_or_contaminated_or_not_known_does_not_pass():

@@ -92,7 +92,11 @@ def test_scores_are_measured(cli: Callable) -> None:
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--confidence", "nan"), "--confidence must be"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--share-at-clip", "2"), "--share-at-clip"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--reference", "m.skops"), "of the same kind"),
-        (("scores.csv", "--claim", "epsilon=2", "--coins", "short.csv"), "one value for each score"),
+        (("scores.csv", "--claim", "epsilon=2", "--coins", "short.csv"), "scores and short.csv "),
+        (
+            ("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--reference", "short_scores.csv"),
+            "short_scores.csv holds 3 scores and coins.csv ",
+        ),
         (("words.csv", "--claim", "epsilon=2", "--coins", "coins.csv"), "must hold numbers"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "unfair.csv"), "fair coins"),
         (
@@ -112,6 +116,7 @@ def test_scores_are_measured(cli: Callable) -> None:
 )
 def test_bad_input_is_one_line(cli: Callable, write: Callable, arguments: tuple[str, ...], part: str) -> None:
     write("short.csv", "included\n1\n0\n")
+    write("short_scores.csv", "score\n1\n0\n2\n")
     write("unfair.csv", "included\n" + "1\n" * 400)
     write("words.csv", f"score\n{CELL}\n")
     printed = cli("canaries", "measure", *arguments)

@@ -215,3 +215,12 @@ def test_what_a_table_of_records_cannot_hold_is_ignored(cli: Callable, tmp_path:
     pq.write_table(table, tmp_path / "table.parquet")
     assert cli("init", tmp_path / "table.parquet", "--target", "y", "--out", tmp_path / "audit.toml").code == 0
     assert roles(tmp_path / "audit.toml") == {"odd": "ignore"}
+
+
+def test_a_pickle_is_refused_with_what_init_offers(visits: Path, cli: Callable[..., tuple[int, str, str]]) -> None:
+    """It has no option that opens pickles."""
+    Path("x.joblib").write_bytes(b"\x80\x04.")
+    code, out, err = cli("init", visits, "--target", "ill", "--holdout", visits, "--model", "x.joblib")
+    assert (code, out) == (2, "")
+    assert "(leakgauge convert x.joblib x.skops --allow-pickle) and give that to --model" in err
+    assert "pass --allow-pickle" not in err

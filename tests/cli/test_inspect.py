@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -106,6 +106,12 @@ def test_a_copy_that_cannot_be_written(cli: Cli, train: pd.DataFrame, monkeypatc
     assert [path for path in Path().iterdir() if path.suffix in (".part", ".clean")] == []
 
 
+def test_a_copy_without_anything_to_remove_says_so(cli: Cli, train: pd.DataFrame) -> None:
+    name = stored(Ridge().fit(train[["age", "hours"]].to_numpy(), train.age))
+    _, _, err = cli("inspect", name, "--clean", "clean.skops")
+    assert "clean.skops written; nothing was found that could be removed\n" in err
+
+
 def test_a_clean_copy(cli: Cli, train: pd.DataFrame) -> None:
     model = RandomForestClassifier(3, random_state=0, min_samples_leaf=10).fit(train[["age", "hours"]], train.income)
     code, out, err = cli(
@@ -161,12 +167,27 @@ def test_bad_options(cli: Cli, train: pd.DataFrame, options: list[str], words: s
     assert err.count("\n") == 1
 
 
+def test_a_check_that_fails_is_named_with_its_remedy(cli: Cli, train: pd.DataFrame) -> None:
+    """Where nothing else was found, the first line says why the exit code is 1."""
+    few = train[["age", "hours", "income"]].assign(rare=(np.arange(len(train)) < 3).astype(float))
+    few.to_csv("few.csv", index=False)
+    name = stored(Ridge().fit(few.drop(columns="income").to_numpy(), few.income == few.income[0]))
+    code, out, err = cli("inspect", name, "--data", "few.csv", "--target", "income")
+    assert (code, err) == (1, "")
+    assert "nothing found, but a structural check fails: persons per column; compared with" in " ".join(out.split())
+    assert "→ persons per column: merge or leave out columns in which fewer than 10 persons" in " ".join(out.split())
+
+
 def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callable[..., Path]) -> None:
     """One clear line where their number differs, or their names."""
     name = stored(KNeighborsClassifier().fit(train[["age"]].to_numpy(), train.income))
     code, out, err = cli("inspect", name, "--data", config())
     assert (code, out) == (2, "")
     assert "the records have 3 columns and the model takes 1" in err
+    name = stored(KNeighborsClassifier().fit(train[["age"]], train.income), "named.skops")
+    code, out, err = cli("inspect", name, "--data", config())
+    assert "the records have 3 columns and the model takes 1; the model does not know " in err
+    assert 'leave a column of identifiers out of the table, or give it the role "id"' in err
     other = train[["age", "hours"]].rename(columns={"age": "years"}).assign(third=1)
     name = stored(RandomForestClassifier(2).fit(other, train.income), "other.skops")
     code, out, err = cli("inspect", name, "--data", config())

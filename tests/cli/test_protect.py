@@ -55,6 +55,8 @@ def test_every_defence_has_a_line_and_the_exit_code_is_that_of_the_best(cli, con
     lines = printed.out.splitlines()
     assert any(line.startswith("no defence") and "✗ fails" in line for line in lines)
     assert any(line.startswith("votes of 10 models") for line in lines)
+    n_tried = sum(f" {verdict.value} " in line for line in lines for verdict in Verdict)
+    assert f"The intervals hold for all {n_tried} models together: they are wider than those of an audit" in printed.out
     assert "Not tried: earlier-stop-2" in printed.err
     verdicts = [verdict for verdict in Verdict for line in lines if f" {verdict.value} " in line]
     assert printed.code == (0 if Verdict.PASSES in verdicts else 3 if Verdict.CANNOT_TELL in verdicts else 1)

@@ -33,6 +33,16 @@ def test_the_noise_is_that_of_the_law():
     np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - exact), 4.5 * learner.noise.deviations / 1000**0.5)
 
 
+def test_why_no_model_could_be_trained_is_said():
+    """The first error of the learner, which holds no value of a record."""
+    learner = SklearnLearner(LogisticRegression(penalty="l1", solver="newton-cg"))
+    cause = (
+        r"no model could be trained after any exchange of a record \(first error: LogisticRegression raised ValueError"
+    )
+    with pytest.raises(ModelError, match=cause):
+        ParameterNoise(POOL, 30, eta=0.2, n_splits=4).apply(learner)
+
+
 def test_less_eta_takes_more_noise():
     small, large = (ParameterNoise(NUMBERS, 30, eta=eta, n_splits=32).apply(RIDGE).noise for eta in (0.2, 0.4))
     assert (small.deviations > 1.5 * large.deviations).all()

@@ -111,6 +111,23 @@ def test_regressors_count_in_usual_errors(documents, low, high, said):
     assert statement.plain(of_values, finding) == f"{said}; the limit is 1 times the usual error."
 
 
+@pytest.mark.parametrize(
+    ("value", "low", "answers", "said"),
+    [
+        (7.7, 5.56, "probabilities", "changes some answer at least 260-fold; the limit is 2.7-fold."),
+        (5.56, 5.56, "probabilities", "changes some answer 260-fold; the limit is 2.7-fold."),
+        (50.0, 40.0, "probabilities", "changes some answer more than a million-fold; the limit is 2.7-fold."),
+        (3.0, 2.0, "values", "changes a prediction by at least 2 times the usual error; the limit is 1 times the"),
+    ],
+)
+def test_the_lower_end_of_an_interval_is_what_at_least_happens(documents, value, low, answers, said):
+    result = documents.passing()
+    finding = found("influence", MEASURE_FOUND, low, value, 1.0)
+    finding = replace(finding, estimate=replace(finding.estimate, value=value))
+    result = replace(result, description=replace(result.description, answers=answers))
+    assert said in statement.plain(result, finding)
+
+
 def test_the_lead_is_the_finding_that_decides_most_clearly(documents):
     near, far = found("membership", "m", 0.2, 0.3, 0.1), found("influence", MEASURE_FOUND, 364.0, 364.0, 1.0)
     result = replace(documents.passing(), findings=(near, far), verdict=FAILS)

@@ -20,7 +20,7 @@ from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
 from leakgauge.report.frontier import NARROW, WIDE, describe, frontier_plot, frontier_svg, label_of
-from leakgauge.report.protection import advice, headline, nearest, render_protection, write_protection
+from leakgauge.report.protection import advice, headline, nearest, render_protection, settled, write_protection
 from leakgauge.statistics import Estimate
 
 HOSTILE = "</style><img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -84,9 +84,16 @@ def test_where_nothing_is_shown_nothing_is_recommended(protections):
     said = texts(render_protection(document))
     assert "an undecided measure does not count as safe" in said
     assert "What might pass Regularised 10 times as strongly. Loss threshold may exceed the limit of 0.1." in said
-    assert "What would settle it With about 9,000 of each, a harmless model passes." in said
+    named = "Regularised 10 times as strongly: with about 9,000 of each, a harmless model passes."
+    assert f"What would settle it {named}" in said
     assert not of_class(drawn(document), "chosen")
     assert "cheapest that passes" not in said
+
+
+def test_an_advice_stands_once_with_all_defences_that_it_is_about(protections):
+    one = protections.unsettled().of_name("penalty-10")
+    (said,) = settled([one, replace(one, title="temperature 2")])
+    assert said.startswith("regularised 10 times as strongly and temperature 2: ")
 
 
 def test_those_about_which_nothing_is_shown_stand_by_their_risk_the_unmeasured_last(protections):

@@ -395,3 +395,9 @@ def test_what_cannot_be_told_is_settled_only_by_all_that_is_open(documents):
         verdict=Verdict.CANNOT_TELL,
     )
     assert statement.remedies(audit) == ["measure all records", "accept other queries"]
+
+
+def test_a_list_that_is_not_printed_beside_the_advice_is_in_the_report():
+    """The terminal prints the advice without the list."""
+    for said in (words.ADVICE[Verdict.PASSES], words.ADVICE_FOR_SEVERAL[Verdict.PASSES]):
+        assert "not what the report lists under “not tested”" in said

@@ -21,12 +21,13 @@ from leakgauge.auditing.released import Releasing, released_model
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import ModelError, UserCodeError
+from leakgauge.errors import DataError, ModelError, UserCodeError
 from leakgauge.influence import OwnModels
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.models import AnswerKind, Model, answers, kind_of, label_logs
+from leakgauge.models.sklearn import GIVE_THOSE, other_columns
 from leakgauge.progress import Stage
-from leakgauge.records import Records, concatenate
+from leakgauge.records import Native, Records, concatenate
 from leakgauge.streams import AuditStream
 from leakgauge.training import Execution, PredictionTable, Randomness, everything, train_many
 from leakgauge.training.engines import STOPPING
@@ -213,6 +214,9 @@ def _asked(
             moved = _moved(kind, told[again], answers(what.model.afresh(), features[again], n_classes))
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
         except UserCodeError as error:
+            differ = _other_columns(what)
+            if differ:
+                raise DataError(f"{differ}; {GIVE_THOSE}") from error
             raise UserCodeError(
                 f"{error}; it must predict all training and holdout records: give its encoder all "
                 'categories, or let it ignore unknown ones (handle_unknown="ignore")'
@@ -233,6 +237,14 @@ def _asked(
         kind, told = table.kind, table.answers[0]
     released = released_kind(kind, settings)
     return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
+
+
+def _other_columns(what: Subject) -> str:
+    """How the columns differ from those that the model was trained on; empty where they do not."""
+    schema, model = what.train.schema, getattr(what.model, "estimator", None)
+    if schema.array.shape is not None:
+        return ""
+    return other_columns(model, None if schema.native is Native.NUMPY else schema.names, schema.n_features)
 
 
 def _moved(kind: AnswerKind, before: Floats, after: Floats) -> Flags:

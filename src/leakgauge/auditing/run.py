@@ -63,7 +63,7 @@ class Run:
             run.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         known = run.manifest()
         if known is not None and known["inputs"] != json.loads(json.dumps(inputs)):
-            changed = sorted(k for k in inputs if inputs[k] != known["inputs"].get(k))
+            changed = sorted(_differing(json.loads(json.dumps(inputs)), known["inputs"]))
             raise StoreError(
                 f"run folder {folder} belongs to another audit (different {', '.join(changed)}); "
                 "name another folder with --run, or delete this one"
@@ -260,6 +260,12 @@ class Run:
             raise StoreError(f"{path} cannot be read ({error.strerror}); give the folder of a finished audit") from None
         except (ValueError, csv.Error):
             raise StoreError(f"{path} is damaged; run the audit again") from None
+
+
+def _differing(inputs: dict[str, Any], known: dict[str, Any]) -> set[str]:
+    """Names of the inputs that are not the same, those included that one of the two lacks."""
+    absent = object()
+    return {name for name in inputs.keys() | known.keys() if inputs.get(name, absent) != known.get(name, absent)}
 
 
 def _verdicts(document: Document) -> list[list[Verdict]]:

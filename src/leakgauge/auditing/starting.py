@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leakgauge.auditing.config import parse_config
-from leakgauge.errors import ConfigError, DataError
+from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.escaping import one_line
-from leakgauge.models import load_estimator
+from leakgauge.models import is_pickle, load_estimator
 from leakgauge.records import Kind, Role
 from leakgauge.records._messages import closest_column, is_number
 from leakgauge.records._tables import FIRST_INEXACT, RawColumn
@@ -239,6 +239,12 @@ def first_config(
         raise ConfigError(
             f"--model {model} is no recipe, so it is the file of a trained model: TABLE must hold its training records "
             f"and --holdout others; give --holdout, or one of {', '.join(one.name for one in RECIPES)}"
+        )
+    if file is not None and is_pickle(file):
+        raise ModelError(
+            f"model file {file} is a pickle, which runs code of its maker when opened; if you made the file yourself, "
+            f"make a skops file of it (leakgauge convert {file} {file.with_suffix('.skops')} --allow-pickle) and give "
+            "that to --model"
         )
     features = None if file is None else getattr(load_estimator(file), "feature_names_in_", None)
     guesses = guess_columns(table, target, person=person, features=None if features is None else {*map(str, features)})

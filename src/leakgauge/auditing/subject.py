@@ -323,6 +323,8 @@ def as_records(
         return train, holdout
     if isinstance(train, Records) or isinstance(holdout, Records):
         raise DataError("train and holdout must be of the same kind; one of them is Records and the other is not")
+    if target is None and "y" not in getattr(train, "columns", ["y"]):
+        raise DataError("data frames hold the labels in a column, and none is named; pass target=, its name")
     label = Column(target or "y", Kind.CATEGORICAL, Role.TARGET, classes, dtype="object") if classes else None
     columns = None if label is None else [label]
     return from_pair(train, holdout, target=target, task=task, columns=columns, one_hot=one_hot, persons=persons)

@@ -11,7 +11,7 @@ import typer
 from leakgauge.cli._options import AllowPickle, at_least
 
 if TYPE_CHECKING:
-    from leakgauge.arrays import Floats
+    from leakgauge.arrays import Flags, Floats
     from leakgauge.records import Records
 
 
@@ -154,15 +154,26 @@ def measure(
         records = read_canaries(canaries)
     scores = _scores(evidence, records, allow_pickle)
     included = read_coins(canaries, coins)
+    _require_one_each(evidence, scores, included, coins or canaries)
     if many:
         found = measure_claim_many(stated, scores, included, share_at_clip=share_at_clip, confidence=confidence)
     else:
         others = None if reference is None else _scores(reference, records, allow_pickle)
+        if reference is not None and others is not None:
+            _require_one_each(reference, others, included, coins or canaries)
         found = measure_claim(
             stated, scores, included, reference=others, share_at_clip=share_at_clip, confidence=confidence
         )
     typer.echo(json.dumps(found.as_json(), indent=2) if as_json else several_lines(str(found)))
     return found.exit_code
+
+
+def _require_one_each(path: Path, scores: Floats, included: Flags, coins: Path | None) -> None:
+    """Refuse scores that are not one for each coin, by the name of their file."""
+    from leakgauge.errors import DataError
+
+    if len(scores) != len(included):
+        raise DataError(f"{path} holds {len(scores):,} scores and {coins} {len(included):,} coins; give one for each")
 
 
 def _is_model(path: Path) -> bool:

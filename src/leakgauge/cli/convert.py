@@ -24,7 +24,7 @@ def convert(
 
         leakgauge convert model.pkl model.skops --allow-pickle
     """
-    from leakgauge.cli._console import complain, remark
+    from leakgauge.cli._console import remark
     from leakgauge.errors import ModelError
     from leakgauge.escaping import one_line
     from leakgauge.models import convert_pickle, is_pickle, looked_at
@@ -42,7 +42,7 @@ def convert(
     if made.compared:
         typer.echo(f"{' and '.join(made.compared)} answer the same about made-up queries")
     else:
-        complain("the answers could not be compared: the model takes other queries than numbers")
+        remark("The answers could not be compared: the model takes other queries than numbers.")
     if made.trusted:
         typer.echo("To audit it, write beside its path, after a look at what these types do:")
         typer.echo(one_line(f"trusted = [{', '.join(repr(name) for name in made.trusted)}]".replace("'", '"')))

@@ -93,7 +93,10 @@ def _tell_of_copy(made: Cleaned, out: Path, trusted: tuple[str, ...]) -> None:
     from leakgauge.cli._console import remark
     from leakgauge.report.words import counted, listing
 
-    remark(f"{out} written without {counted(len(made.removed), 'finding')} that prediction does not need")
+    if made.removed:
+        remark(f"{out} written without {counted(len(made.removed), 'finding')} that prediction does not need")
+    else:
+        remark(f"{out} written; nothing was found that could be removed")
     if made.compared:
         remark(f"The outputs of {listing(made.compared)} are the same for {made.queries}.")
     elif made.note:

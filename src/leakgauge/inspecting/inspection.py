@@ -17,6 +17,7 @@ from leakgauge.inspecting.records_seen import RecordsSeen, as_persons
 from leakgauge.inspecting.searching import findings_of
 from leakgauge.inspecting.structure import RULES, CheckVerdict, StructuralCheck, StructuralRule, structural_checks
 from leakgauge.models.onnx import checked_onnx
+from leakgauge.models.sklearn import GIVE_THOSE, other_columns
 from leakgauge.records import Native, Records
 
 
@@ -120,6 +121,11 @@ def _labels(given: Any) -> NDArray[Any]:
     return labels.ravel()
 
 
+def _names_of(table: Any) -> list[str] | None:
+    """The names of the columns, where the table has any."""
+    return [str(name) for name in table.columns] if hasattr(table, "columns") else None
+
+
 def as_seen(
     model: Any, records: Any, target: str | None, persons: Sequence[Any] | NDArray[Any] | None
 ) -> RecordsSeen | None:
@@ -142,12 +148,8 @@ def as_seen(
     else:
         raise DataError("records must be Records, a pair (X, y), or a data frame with target=")
     n_columns = table.shape[1] if getattr(table, "ndim", 1) == 2 else None
-    n_taken = getattr(model, "n_features_in_", 0)  # which is 0 of a CatBoost model read from JSON
-    if n_columns is not None and n_taken and n_columns != n_taken:
-        raise DataError(
-            f"the records have {n_columns:,} columns and the model takes {n_taken:,}; give it the records that it was "
-            "trained on"
-        )
+    if n_columns is not None and other_columns(model, None, n_columns):
+        raise DataError(f"{other_columns(model, _names_of(table), n_columns)}; {GIVE_THOSE}")
     n = table.shape[0] if hasattr(table, "shape") else len(table)
     for what, held in (("labels", labels), ("persons", persons)):
         if held is not None and len(held) != n:

@@ -23,6 +23,16 @@ from leakgauge.inspecting.walking import Place, is_tree, walk
 LEVERAGE = "largest leverage"
 """The check whose number may not be too large; those of all others may not be too small."""
 
+AGAINST_CHECKS = {
+    "persons per leaf": "train with at least 10 persons in each leaf (min_samples_leaf)",
+    "persons per joint cell": "train fewer trees with larger leaves, or on coarser columns",
+    "class disclosure": "train with larger leaves, so that each holds 10 records of every class, or fewer splits",
+    "residual degrees of freedom": "train with fewer parameters or a stronger penalty, or on more records",
+    "largest leverage": "train with a stronger penalty, or without the records of largest leverage",
+    "persons per column": "merge or leave out columns in which fewer than 10 persons have a value other than 0",
+}
+"""What to do about each check."""
+
 MOST_PARAMETERS = 2_000
 """Of a multinomial logistic regression whose degrees of freedom are computed."""
 

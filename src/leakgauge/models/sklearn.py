@@ -7,6 +7,7 @@ answers probability 0 for it.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ from leakgauge.models.access import (
     checked_values,
     own_table,
 )
+from leakgauge.records._messages import counted, shortened
 
 if TYPE_CHECKING:
     from leakgauge.records import Schema
@@ -31,6 +33,13 @@ Estimator: TypeAlias = Any
 
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
 """scikit-learn's classifiers whose probabilities are the logistic function (the softmax) of their scores."""
+
+
+GIVE_THOSE = (
+    "give the columns that it was trained on; leave a column of identifiers out of the table, or give it the role "
+    '"id" in the TOML file of the audit'
+)
+"""What to do where :func:`other_columns` says something."""
 
 
 class _Fitted:
@@ -147,6 +156,35 @@ def fit(estimator: Estimator, X: object, y: object, **given: object) -> tuple[Es
         raise KeyboardInterrupt
     stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
     return fitted, not stopped or getattr(last_step(estimator), "n_iter_no_change", 0) == np.inf
+
+
+def other_columns(model: object, names: Sequence[str] | None, n: int) -> str:
+    """Say how the columns of records differ from those that a fitted estimator takes; empty where they do not.
+
+    Args:
+        model: a fitted estimator, or any other object.
+        names: names of the columns, where the model is given them.
+        n: how many columns there are.
+    """
+    with user_code(name_of(model), "n_features_in_ or feature_names_in_"):
+        n_taken = getattr(model, "n_features_in_", 0)  # which is 0 of a CatBoost model read from JSON
+        known = getattr(model, "feature_names_in_", None)
+        taken = None if known is None else [str(name) for name in known]
+    said = (
+        []
+        if not n_taken or n == n_taken
+        else [f"the records have {counted(n, 'column')} and the model takes {n_taken:,}"]
+    )
+    if names is not None and taken is not None:
+        extra, missing = [name for name in names if name not in taken], [name for name in taken if name not in names]
+        if len(extra) == len(names):  # perhaps a record's values, where a file has no line of names
+            said.append("no column has a name that the model knows: does the first line name the columns?")
+        elif extra or missing:
+            said += [f"the model does not know {shortened(extra)}"] if extra else []
+            said += [f"the records lack {shortened(missing)}"] if missing else []
+        elif list(names) != taken:
+            said.append("the columns of the records are in another order than the model takes them")
+    return "; ".join(said)
 
 
 def refuse_class(model: object) -> None:

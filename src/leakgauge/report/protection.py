@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import inf
 from pathlib import Path
 
 from markupsafe import Markup
 
 from leakgauge.auditing import Verdict
+from leakgauge.auditing.membership.findings import largest_on_model
 from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.protecting import ProtectionDocument, TriedDocument
 from leakgauge.report import frontier, statement, words
@@ -41,7 +43,7 @@ def render_protection(document: ProtectionDocument) -> str:
             headline=headline(document),
             advice=advice(document),
             nearest=unsettled,
-            settle=list(dict.fromkeys(said for one in unsettled for said in statement.remedies(one.audit))),
+            settle=settled(unsettled),
             chosen=None if document.cheapest is None else document.of_name(document.cheapest),
             cost=cost,
             strongest=strongest,
@@ -134,6 +136,15 @@ def nearest(document: ProtectionDocument) -> list[TriedDocument]:
     return sorted(unsettled, key=_beyond)[:NEAREST]
 
 
+def settled(unsettled: Sequence[TriedDocument]) -> list[str]:
+    """What would settle the verdicts of defences, each advice once, with the defences that it is about."""
+    advised: dict[str, list[str]] = {}
+    for one in unsettled:
+        for remedy in statement.remedies(one.audit):
+            advised.setdefault(remedy, []).append(one.title)
+    return [f"{words.listing(titles)}: {remedy}" for remedy, titles in advised.items()]
+
+
 def _beyond(one: TriedDocument) -> tuple[float, float]:
     """How far the risk may reach; what was not measured may reach anywhere."""
     return (inf, inf) if one.of_limits is None else (one.of_limits.high, one.of_limits.value)
@@ -141,5 +152,4 @@ def _beyond(one: TriedDocument) -> tuple[float, float]:
 
 def strongest(one: TriedDocument) -> str:
     """The attack of the largest advantage."""
-    attacks = one.audit.attacks
-    return max(attacks, key=lambda attack: attack.advantage.magnitude.value).title if attacks else ""
+    return largest_on_model(one.audit.attacks).title if one.audit.attacks else ""

@@ -32,7 +32,8 @@ HEADLINES = {
 
 ADVICE = {
     Verdict.PASSES: (
-        "The release rule permits a release. The verdict covers what was tested, not what is listed under “not tested”."
+        "The release rule permits a release. The verdict covers what was tested, not what the report lists under “not "
+        "tested”."
     ),
     Verdict.FAILS: "Do not release this model as it is.",
     Verdict.CANNOT_TELL: "Do not release this model yet: an undecided measure does not count as safe.",
@@ -42,8 +43,8 @@ PROTECT = "Run “leakgauge protect” to look for a mitigation; it measures the
 
 ADVICE_FOR_SEVERAL = {
     Verdict.PASSES: (
-        "The release rule permits a release of all these models. The verdict covers what was tested, not what is "
-        "listed under “not tested”."
+        "The release rule permits a release of all these models. The verdict covers what was tested, not what the "
+        "report lists under “not tested”."
     ),
     Verdict.FAILS: "Do not release the models with the verdict “fails” or “cannot tell”.",
     Verdict.CANNOT_TELL: (

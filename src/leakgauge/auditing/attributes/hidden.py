@@ -15,6 +15,7 @@ from leakgauge.auditing.settings import SensitiveColumn
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.escaping import shapes
+from leakgauge.records._messages import closest
 from leakgauge.records.columns import INTEGERS
 
 QUANTILES = (0.25, 0.5, 0.75)
@@ -94,6 +95,8 @@ def _question(what: Subject, column: SensitiveColumn) -> AttributeQuestion:
         return _with_prior(AttributeQuestion(one_hot(schema, group.columns, name=name)), column)
     if (within := next((one for one in schema.one_hot if name in one.columns), None)) is not None:
         raise DataError(f"column {name!r} belongs to the one-hot group {within.name!r}; infer the group")
+    if name not in (*schema.names, schema.target.name):
+        raise DataError(f"attributes: there is no feature called {name!r}; {closest(name, schema.names)}")
     if column.edges is not None or schema.columns[schema.index(name)].is_categorical:
         attribute = single(schema, name, edges=column.edges)
         return _with_prior(AttributeQuestion(attribute, n_bins=len(attribute) if column.edges else None), column)

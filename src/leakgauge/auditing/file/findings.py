@@ -7,6 +7,7 @@ from itertools import islice
 
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.inspecting import CheckVerdict, Inspection, Kind, ModelFinding, StructuralCheck
+from leakgauge.inspecting.structure import AGAINST_CHECKS
 from leakgauge.statistics import Estimate
 
 QUESTION = "file"
@@ -16,16 +17,6 @@ CHECK = "structural check: "
 CLEAN = "remove them: leakgauge inspect FILE --clean OUT"
 N_NAMED = 3
 """Contents that a reason names."""
-
-AGAINST_CHECKS = {
-    "persons per leaf": "train with at least 10 persons in each leaf (min_samples_leaf)",
-    "persons per joint cell": "train fewer trees with larger leaves, or on coarser columns",
-    "class disclosure": "train with larger leaves, so that each holds 10 records of every class, or fewer splits",
-    "residual degrees of freedom": "train with fewer parameters or a stronger penalty, or on more records",
-    "largest leverage": "train with a stronger penalty, or without the records of largest leverage",
-    "persons per column": "merge or leave out columns in which fewer than 10 persons have a value other than 0",
-}
-"""What to do about each check."""
 
 
 def measured(found: Inspection) -> Iterator[tuple[str, Estimate]]:

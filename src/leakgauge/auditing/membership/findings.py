@@ -194,8 +194,8 @@ def released_finding(
         outlier: p-value.
         contamination: of the holdout.
     """
-    sizes = [(one.title, one.advantage.magnitude, one.together.magnitude) for one in attacks]
-    title, size, together = max(sizes, key=lambda one: (one[2].low > limit, withheld_low(one[1]), one[1].value))
+    strongest = largest_on_model(attacks, limit)
+    title, size, together = strongest.title, strongest.advantage.magnitude, strongest.together.magnitude
     estimate = replace(size, low=min(size.value, together.low))
     value = f"{title}: advantage {number(size.value)} ({interval_name(size.confidence)} {number(estimate.low)} to "
     value += f"{number(estimate.high)}), limit {limit:g}"
@@ -244,6 +244,23 @@ def unlike_siblings(outlier: float | None, contamination: Contamination | None) 
         (
             "give the learner and the records that the model was trained with, and a holdout drawn from the same "
             "records at random"
+        ),
+    )
+
+
+def largest_on_model(attacks: Sequence[MembershipAttackResult], limit: float = math.inf) -> MembershipAttackResult:
+    """The attack of the largest advantage on the audited model, of those that a limit decides against if there are any.
+
+    Args:
+        attacks: what they achieved; at least one.
+        limit: that an advantage is shown, or seems, to exceed.
+    """
+    return max(
+        attacks,
+        key=lambda one: (
+            one.together.magnitude.low > limit,
+            withheld_low(one.advantage.magnitude) > limit,
+            one.advantage.magnitude.value,
         ),
     )
 

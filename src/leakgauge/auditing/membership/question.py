@@ -18,6 +18,7 @@ from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_O
 from leakgauge.auditing.membership.findings import (
     LEFT_OUT_MEASURES,
     MEMBERSHIP_TAIL_MEASURE,
+    OUTLIER_LEVEL,
     advantage_measure,
     findings,
     left_out_finding,
@@ -154,13 +155,7 @@ class MembershipAnswer(Answer):
             said.append(f"The attacker is given {error:.3g} as the usual error on other records, measured on {source}.")
         tested = self.contamination
         if tested is not None and tested.share is not None and tested.standard_error is not None:
-            p = f"p = {short(tested.p_value, 2)}"
-            said.append(
-                f"A test for holdout records that were trained on estimates a share of {number(tested.share)} "
-                f"(standard error {number(tested.standard_error)}, {p}). It finds large shares only."
-                if tested.standard_error <= LARGEST_ERROR_OF_SHARE
-                else f"A test for holdout records that were trained on cannot estimate their share here ({p})."
-            )
+            said.append(said_of_holdout(tested.share, tested.standard_error, tested.p_value))
         if self.no_shadows:
             said.append(f"Attacks with shadow models were not carried out: {self.no_shadows}.")
         return said
@@ -346,6 +341,16 @@ class Membership(Question):
     def is_limited(cls, finding: Finding) -> bool:
         """Those of the tails are derived of the limit on DTP."""
         return finding.measure != MEMBERSHIP_TAIL_MEASURE
+
+
+def said_of_holdout(share: float, standard_error: float, p_value: float) -> str:
+    """What the test for holdout records that were trained on found; an estimated share lies within 0 to 1."""
+    test, p = "A test for holdout records that were trained on", f"p = {short(p_value, 2)}"
+    finds = f"{test} finds {'some' if p_value <= OUTLIER_LEVEL else 'none'} ({p})"
+    if standard_error > LARGEST_ERROR_OF_SHARE:
+        return f"{finds}; it cannot estimate their share here, and finds large shares only."
+    estimated = f"{number(min(max(share, 0.0), 1.0))} (standard error {number(standard_error)})"
+    return f"{finds}; it estimates their share as {estimated}, and finds large shares only."
 
 
 def _findings(

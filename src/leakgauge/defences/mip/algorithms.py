@@ -24,7 +24,12 @@ class Algorithm(ABC):
     """An algorithm together with the pool that its training sets are drawn from.
 
     It should be the case that ``output(members, seed=s)`` is the same each time.
+
+    Attributes:
+        first_error: the message of the first error for which a training set gave nothing; empty where there was none.
     """
+
+    first_error: str = ""
 
     @property
     @abstractmethod
@@ -167,7 +172,8 @@ class ModelParameters(Algorithm):
         """The parameters ``[d]``; NaN where the training set has no such model, say for want of a class."""
         try:
             fitted = self.learner.fit(self.records[members], seed=seed).model
-        except ModelError:
+        except ModelError as error:
+            self.first_error = self.first_error or str(error)
             return np.full(self.layout.dimension, np.nan)
         return self.layout.vector(fitted)
 

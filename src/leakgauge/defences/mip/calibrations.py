@@ -254,9 +254,10 @@ class Swap(Calibration):
                 return np.ones(d)
             known = moves[np.isfinite(moves).all(axis=1)]
             if not len(known):
+                cause = f" (first error: {algorithm.first_error})" if algorithm.first_error else ""
                 raise ModelError(
-                    "no model could be trained after any exchange of a record; use a larger training set, or more "
-                    "smoothing"
+                    f"no model could be trained after any exchange of a record{cause}; use a larger training set, or "
+                    "more smoothing"
                 )
             return np.asarray(np.sqrt((known**2).mean(axis=0)))
         given = np.asarray(shape, dtype=np.float64)

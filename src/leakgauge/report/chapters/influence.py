@@ -56,7 +56,9 @@ class InfluenceChapter(Chapter):
             case Verdict.FAILS if math.isinf(found.low):
                 return f"Leaving one record out changes whether some answer is possible at all; {at_most}."
             case Verdict.FAILS:
-                return f"Leaving one record out changes some answer {fold(found.low, limit)}; {at_most}."
+                least = fold(found.low, limit)
+                least = least if least.startswith("more") or found.low == found.value else f"at least {least}"
+                return f"Leaving one record out changes some answer {least}; {at_most}."
             case Verdict.PASSES:
                 most = fold(found.high, limit)
                 most = most if most.startswith("more") else f"more than {most}"
@@ -126,7 +128,8 @@ def _moved(finding: Finding, change: PredictionChange | None) -> str:
     low, high = (f"{short(end, 3)} times" for end in (found.low, found.high))
     match finding.verdict:
         case Verdict.FAILS:
-            how_far = "without limit" if math.isinf(found.low) else f"by {low} the usual error"
+            least = "" if found.low == found.value else "at least "
+            how_far = "without limit" if math.isinf(found.low) else f"by {least}{low} the usual error"
             return f"Leaving one record out changes a prediction {how_far}; {at_most}."
         case Verdict.PASSES:
             whom = "one record out"

@@ -6,7 +6,7 @@ from typing import Any
 
 from leakgauge.auditing import AuditDocument, Finding, MembershipAttackResult, Verdict
 from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, largest_on_model
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
@@ -91,7 +91,7 @@ class MembershipChapter(Chapter):
         """The largest advantage, the largest tail odds, and how many people stand out."""
         if not audit.attacks:
             return []
-        best = max(audit.attacks, key=lambda attack: attack.advantage.magnitude.value)
+        best = largest_on_model(audit.attacks)
         own = f"by {best.title}: {value_and_interval(best.advantage)}"
         return [
             *games(audit),

@@ -9,8 +9,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from leakgauge.escaping import every_line
+from leakgauge.inspecting.structure import AGAINST_CHECKS
 from leakgauge.report.terminal.tables import plain_table, show_table
-from leakgauge.report.words import counted
+from leakgauge.report.words import counted, listing
 from leakgauge.statistics.numerals import short
 
 if TYPE_CHECKING:
@@ -46,10 +47,19 @@ def show_inspection(found: Inspection, console: Console) -> None:
 
 def _summary(found: Inspection) -> str:
     what = counted(len(found.findings), "finding") if found.findings else "nothing found"
+    failed = _failed(found.checks)
+    if failed:
+        fails = "a structural check fails" if len(failed) == 1 else "structural checks fail"
+        what += f", {'and' if found.findings else 'but'} {fails}: {listing(failed)}"
     if found.n_records is None:
         return f"{what}; without training records, values of single records and rare words cannot be recognised"
     whose = "" if found.n_persons == found.n_records else f" of {counted(found.n_persons or 0, 'person')}"
     return f"{what}; compared with {counted(found.n_records, 'training record')}{whose}"
+
+
+def _failed(checks: tuple[StructuralCheck, ...]) -> list[str]:
+    """The names of the checks that fail."""
+    return [check.name for check in checks if check.verdict.value == "fails"]
 
 
 def _show_findings(findings: list[ModelFinding], console: Console) -> None:
@@ -76,3 +86,5 @@ def _show_checks(checks: tuple[StructuralCheck, ...], console: Console) -> None:
         verdict = Text(check.verdict.value, style=STYLES[check.verdict.value])
         table.add_row(check.name, verdict, value, short(check.limit), Text(check.reason))
     show_table(table, console)
+    for name in _failed(checks):
+        console.print(Padding(Text(f"→ {name}: {AGAINST_CHECKS[name]}"), (0, 0, 0, 2)))

@@ -29,6 +29,9 @@ def show_protection(found: Protection, console: Console) -> None:
     document = ProtectionDocument.of(found)
     console.print(document.model, style="bold", markup=False)
     show_table(_table(found), console)
+    if len(found.tried) > 1:
+        together = f"The intervals hold for all {len(found.tried)} models together"
+        console.print(f"{together}: they are wider than those of an audit of one.", style="dim", markup=False)
     console.print(f"{headline(document)}.", style=STYLES[found.verdict.value], markup=False)
     console.print(advice(document), markup=False)
 
