@@ -198,6 +198,9 @@ def test_two_files_are_taken_whole_or_in_part(config: Callable[[str], Config], p
     assert (len(what.train), len(what.holdout)) == (7, 20)
     with pytest.raises(ConfigError, match=r"data.holdout_records = 21 is set, but out.csv has only 20 records"):
         config(text).changed(holdout_records=21).subjects()
+    fitted = text + '[[models]]\nkind = "file"\npath = "model.skops"\n'
+    with pytest.raises(ConfigError, match=r"train_records = 7: a model that is given was trained on all .* in\.csv"):
+        config(fitted).changed(train_records=7).subjects()
 
 
 def test_limits_may_be_left_out_but_not_both(config: Callable[[str], Config]) -> None:

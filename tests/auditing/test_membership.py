@@ -490,3 +490,19 @@ def test_a_holdout_that_is_the_training_set_is_no_leak_in_games_either() -> None
     part = X, (X[:, 0] + rng.normal(size=300) > 0).astype(int)
     result = audit(LogisticRegression(), train=part, holdout=part, settings=Settings(n_influence=0))
     assert {one.verdict for one in advantages(result)} == {Verdict.CANNOT_TELL}
+
+
+def test_a_small_holdout_is_named_where_it_makes_attacks_in_games_stronger() -> None:
+    """The same learner on the same records: games find more the fewer records are held out, and the advice says so."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 20))
+    y = (X[:, 0] + rng.logistic(size=800) > 0).astype(int)
+    found = {}
+    for held_out in (60, 400):
+        given = {"train": (X[:400], y[:400]), "holdout": (X[400 : 400 + held_out], y[400 : 400 + held_out])}
+        settings = Settings(n_influence=0, attacks=("rmia",), rule=ReleaseRule(dtp=None, attacks=("rmia",)))
+        result = audit(GaussianNB().fit(*given["train"]), **given, settings=settings)
+        found[held_out] = result.attacks[0].games.pool.value
+        named = [one for one in result.findings if "a holdout as large as the training set (13 %" in one.remedy]
+        assert len(named) == (held_out == 60)
+    assert found[60] > 1.3 * found[400]

@@ -292,8 +292,14 @@ class Config(Part):
             )
         if self.data is None:
             return [part.subject(self._folder, self.attacks.groups) for part in self.scores]
-        records = self.data.records(self._folder, self.seed)
         models = [model for model in self.models if not isinstance(model, ScoresPart)]
+        if self.data.takes_a_part and any(isinstance(model, FilePart | EndpointPart) for model in models):
+            raise ConfigError(
+                f"data.train_records = {self.data.train_records}: a model that is given was trained on all records of "
+                f"{self.data.train}, and an audit of some of them would be of another training set; leave it out, and "
+                "give a profile or a budget where the audit takes too long"
+            )
+        records = self.data.records(self._folder, self.seed)
         models = models or [RecipePart(kind="recipe", name=default_recipe(records[0].schema))]
         return [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
 

@@ -129,6 +129,11 @@ class DataPart(Part):
             return None
         return tuple(column.hidden for column in self.columns if column.attacked)
 
+    @property
+    def takes_a_part(self) -> bool:
+        """Whether some records of a file of training records are the training set."""
+        return self.train is not None and self.train_records is not None
+
     def records(self, folder: Path, seed: int) -> tuple[Records, Records, Records]:
         """All records there are, the training records and the holdout."""
         if self.dataset is not None:

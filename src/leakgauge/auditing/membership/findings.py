@@ -55,6 +55,10 @@ OUTLIER_LEVEL = 0.05
 """A p-value at or below it says that the audited model is not like others of its learner."""
 
 
+SMALL_HOLDOUT = 1.5
+"""Times as many training records as holdout records from which on a larger holdout is advised."""
+
+
 def findings(
     attacks: Sequence[MembershipAttackResult],
     description: Description,
@@ -160,8 +164,26 @@ def advantage_finding(
         )
     else:
         reason = f"{result.title} distinguishes members from non-members: advantage {advantage}"
+        remedy = larger_holdout(result, situation) + remedy
+    if verdict is Verdict.CANNOT_TELL and not (shared is not None and shared.low > 0):
+        remedy = larger_holdout(result, situation) + remedy
     measure = advantage_measure(result.title)
     return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
+
+
+def larger_holdout(result: MembershipAttackResult, situation: Situation) -> str:
+    """Where the games of an attack were played with a holdout smaller than the training set: that, before other advice.
+
+    All candidates but the holdout are members, which an attacker who knows the candidates knows. What the membership of
+    the others adds to a signal varies less, in proportion to the root of the share that is held out.
+    """
+    if result.games is None or not 0 < SMALL_HOLDOUT * situation.n_holdout < situation.n_train:
+        return ""
+    share = situation.n_holdout / (situation.n_train + situation.n_holdout)
+    return (
+        f"give a holdout as large as the training set ({100 * share:.0f} % of the candidates are held out, and the "
+        "attacker in the games, who knows that, does better than with a half), or "
+    )
 
 
 def judged_advantage(result: MembershipAttackResult) -> Estimate:

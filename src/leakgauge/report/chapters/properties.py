@@ -17,6 +17,8 @@ from leakgauge.report.figures import digits
 from leakgauge.report.words import bounded, counted, listing, of_hundred, percent, sentence, share, short
 from leakgauge.statistics import Estimate
 
+NOT_JUDGED = " This is shown and not judged: the rule has no limit on it (“property” under [rule])."
+
 
 class PropertiesChapter(Chapter):
     """The games about properties of the training set."""
@@ -68,8 +70,9 @@ class PropertiesChapter(Chapter):
         return [f"property inference of {names}, on models trained by the same algorithm"] if names else []
 
     def results(self, audit: AuditDocument) -> list[str]:
-        """How well each frequency is told."""
-        return [property_told(one) for one in audit.properties]
+        """How well each frequency is told, and that nothing is judged by it where the rule has no limit."""
+        judged = "" if audit.rule.property is not None else NOT_JUDGED
+        return [property_told(one) + judged for one in audit.properties]
 
     summary = results
 
