@@ -6,12 +6,14 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from leakgauge.statistics import (
     Estimate,
     advantage,
     most_to_tell,
     odds_without_overlap,
+    pairs_by_chance,
     shared_share,
     without_overlap,
 )
@@ -102,6 +104,31 @@ def test_one_record_on_a_side() -> None:
     found = shared_share([1], [1])
     assert found is not None
     assert (found.low, found.high) == (0, 1)
+
+
+@pytest.mark.parametrize(("n1", "n0"), [(200, 200), (400, 100), (1000, 50), (60, 600)])
+@pytest.mark.parametrize("tail", [0.025, 0.0125, 0.001, 1e-4])
+def test_chance_pairs_exceed_the_bound_no_more_often_than_stated(n1: int, n0: int, tail: float) -> None:
+    """Null, without drawing: independent pairs at 60 rates; a sum over the pairs within the sets. No error."""
+    n = n1 + n0
+    p = 2 * n1 * n0 / (n * (n - 1))
+    within = np.arange(400)
+    bounds = np.array([pairs_by_chance(int(w), n1, n0, tail=tail) for w in within])
+    for rate in np.geomspace(0.05, 250, 60):
+        exceeded = stats.poisson.pmf(within, rate * (1 - p)) * stats.poisson.sf(bounds, rate * p)
+        assert exceeded.sum() <= tail
+
+
+def test_pairs_across_that_are_enough() -> None:
+    """Known answers: e**-l P(Poisson(l) > 3) is at most 0.0199 at l = 2.5, and P(Poisson(l) > 2) 0.044; with one pair
+    within equal sets, 8 of 9 across have probability 10/512 and 7 of 8 9/256; all sizes with a lone record of each."""
+    assert pairs_by_chance(0, 10**6, 10**6) == 3
+    assert pairs_by_chance(1, 10**6, 10**6) == 7
+    assert pairs_by_chance(0, 10**6, 10**6, tail=0.051) == 2
+    assert pairs_by_chance(0, 10**6, 10**6, tail=0.048) == 3  # nine tenths are spent where none is within
+    assert pairs_by_chance(0, 1, 1) == 1
+    assert pairs_by_chance(5, 10**6, 1) == 1
+    assert pairs_by_chance(0, 400, 100) == pairs_by_chance(0, 100, 400) == 2
 
 
 def test_an_empty_set_is_refused() -> None:

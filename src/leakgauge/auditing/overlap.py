@@ -17,6 +17,7 @@ from leakgauge.statistics import (
     TailOdds,
     most_to_tell,
     odds_without_overlap,
+    pairs_by_chance,
     shared_share,
     without_overlap,
 )
@@ -26,8 +27,54 @@ FRESH_HOLDOUT = "draw a holdout that shares no record with the training set"
 TOLERANCES = (1e-6, 0.01)
 """Standard deviations by which the numbers of a copy may differ: stored in single precision, and rounded or blurred."""
 
+FOUND_AT = 0.95
+"""Pairs of nearly equal records count where they are more than the upper end of chance at this confidence."""
+
+SURELY_FOUND_AT = 0.99
+"""Or, where groups of more than two are nearly equal, where the share has a lower end above 0 at this confidence."""
+
+WITH_NEAR = "equal and nearly equal records across the sets beyond those within"
+"""The method of a share that counts nearly equal records, whose upper end is none for copies that were changed more."""
+
 LARGEST_CHANCE = 3.0
 """Equal pairs within the holdout, over as many as pairs across the sets lead one to expect, that may be chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Records that are nearly equal, and pairs of two such that differ and have no third.
+
+    Args:
+        codes: that tell records apart only where they differ clearly.
+        across: pairs of a training record and a holdout record.
+        within: pairs of two training records or of two holdout records.
+    """
+
+    codes: Codes
+    across: int
+    within: int
+
+    @classmethod
+    def of(cls, codes: Codes, equal: Codes) -> Near:
+        """Count the pairs; those that are equal show nothing beyond what equal records show."""
+        near, exact = (np.concatenate([of.train, of.holdout]) for of in (codes, equal))
+        two = np.flatnonzero((np.bincount(near) == 2)[near])
+        pairs = two[np.argsort(near[two], kind="stable")].reshape(-1, 2)
+        pairs = pairs[exact[pairs[:, 0]] != exact[pairs[:, 1]]]
+        across = int(np.count_nonzero((pairs < len(codes.train)).sum(axis=1) == 1))
+        return cls(codes, across, len(pairs) - across)
+
+    def copies(self, confidence: float) -> int:
+        """How many of the pairs across are there at least beyond what chance produces."""
+        n_train, n_holdout = len(self.codes.train), len(self.codes.holdout)
+        return max(0, self.across - pairs_by_chance(self.within, n_train, n_holdout, tail=(1 - confidence) / 2))
+
+    def share(self, confidence: float) -> Estimate:
+        """The share of the holdout; there is one."""
+        found = shared_share(self.codes.train, self.codes.holdout, confidence=confidence)
+        assert found is not None  # there are pairs across
+        low = min(max(found.low, self.copies(confidence) / len(self.codes.holdout)), found.high)
+        return replace(found, value=max(found.value, low), low=low, method=WITH_NEAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,24 +82,31 @@ class Overlap:
     """Which records of the training set and the holdout are equal, or nearly so.
 
     A record counts as shared if it is equal in every column, the label included. Nearly equal ones, such as those of a
-    table that was rounded or stored in single precision, count if there are more of them than chance produces. A record
+    table that was rounded or stored in single precision, count if there are more of them than chance produces: that
+    any are counted where nothing is shared has a probability of at most 2.5 %. A record
     with the features of a training record and clearly another label is none that the model was trained on, and does not
     look like one to any attack that is judged.
 
     Args:
         equal: codes of the records that tell them apart wherever they differ.
-        near: codes that do so only where they differ clearly, for each of the tolerances.
+        near: those that are nearly equal, at each of the tolerances at which there are more than chance produces.
     """
 
     equal: Codes
-    near: tuple[Codes, ...]
+    near: tuple[Near, ...]
     _shares: dict[float, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, train: Records, holdout: Records) -> Overlap:
         """Compare the training set with the holdout that attacks are judged by; persons by all of their records."""
-        near = tuple(_codes(train, holdout, tolerance) for tolerance in TOLERANCES)
-        return cls(_codes(train, holdout), near)
+        equal = _codes(train, holdout)
+        near = [Near.of(_codes(train, holdout, tolerance), equal) for tolerance in TOLERANCES]
+        # One test decides whether there are any copies: that at the smallest tolerance where there is any pair.
+        tested = next((one for one in near if one.across + one.within), None)
+        found = tested is not None and tested.copies(FOUND_AT) > 0
+        lowest = _lowest(equal)
+        counted = [(found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest for one in near]
+        return cls(equal, tuple(one for one, counts in zip(near, counted, strict=True) if counts))
 
     def share(self, confidence: float) -> Estimate | None:
         """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
@@ -62,11 +116,13 @@ class Overlap:
 
     def _share(self, confidence: float) -> Estimate | None:
         equal = shared_share(self.equal.train, self.equal.holdout, confidence=confidence)
-        near = [shared_share(codes.train, codes.holdout, confidence=confidence) for codes in self.near]
-        largest = max((share for share in near if share is not None), key=lambda share: share.low, default=None)
-        if largest is None or largest.low <= (0.0 if equal is None else equal.low):
-            return equal
-        return largest if equal is None else replace(largest, high=max(equal.high, largest.high))
+        near = max(
+            (one.share(confidence) for one in self.near), key=lambda share: (share.low, share.value), default=None
+        )
+        if near is None or equal is None:
+            return equal if near is None else near
+        largest = (max(getattr(equal, part), getattr(near, part)) for part in ("value", "low", "high"))
+        return replace(near, **dict(zip(("value", "low", "high"), largest, strict=True)))
 
     def corrected(self, advantage: Estimate) -> Estimate:
         """An advantage against records that were not trained on."""
@@ -79,6 +135,12 @@ class Overlap:
         """Tail odds against records that were not trained on, whose bound errs with twice the probability."""
         shared = self.share(1 - 2 * tail.level)
         return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
+
+
+def _lowest(codes: Codes) -> float:
+    """The least share, almost surely."""
+    share = shared_share(codes.train, codes.holdout, confidence=SURELY_FOUND_AT)
+    return 0.0 if share is None else share.low
 
 
 def _codes(train: Records, holdout: Records, tolerance: float = 0.0) -> Codes:
@@ -132,7 +194,16 @@ def allowance(shared: Estimate | None) -> str:
     """What a reason says about it; empty where there is nothing."""
     if shared is None or shared.high == 0:
         return ""
+    if shared.method == WITH_NEAR:
+        return (
+            f" (about {_percent(shared.value)} of the holdout, or more, may also be in the training set, with nearly "
+            "the same values)"
+        )
     return f" (up to {math.ceil(1000 * shared.high) / 10:g} % of the holdout may also be in the training set)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
 
 
 def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
@@ -145,7 +216,7 @@ def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
     """
     if shared is None:
         return ""
-    high = f"{100 * shared.high:.3g}"
+    nearly = shared.method == WITH_NEAR
     said = (
         "1 holdout record is also in the training set"
         if n_equal == 1
@@ -153,13 +224,18 @@ def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
         if n_equal
         else "Holdout records are also in the training set, with nearly the same values"
     )
-    if not shared.low:
+    if n_equal and nearly:
+        said += ", and others with nearly the same values"
+    if not (shared.low or nearly):
         return (
-            f"{said}, or {'equals' if n_equal == 1 else 'equal'} a training record by chance: at most {high} % of the "
-            f"{n_holdout:,} exceed what chance produces. The intervals of the advantages account for this."
+            f"{said}, or {'equals' if n_equal == 1 else 'equal'} a training record by chance: at most "
+            f"{_percent(shared.high)} of the {n_holdout:,} exceed what chance produces. The intervals of the "
+            "advantages account for this."
         )
+    most = "" if nearly else f" (at most {_percent(shared.high)})"
+    more = " There may be more, as copies that were changed further are not recognised." if nearly else ""
     return (
-        f"{said}: about {100 * shared.value:.3g} % of the {n_holdout:,} (at most {high} %) beyond what chance "
-        "produces. Attacks seem weaker on such a holdout. The advantages are corrected for this, which widens their "
-        f"intervals. To avoid it, {FRESH_HOLDOUT}."
+        f"{said}: about {_percent(shared.value)} of the {n_holdout:,}{most} beyond what chance produces.{more} "
+        "Attacks seem weaker on such a holdout. The advantages are corrected for this, which widens their intervals. "
+        f"To avoid it, {FRESH_HOLDOUT}."
     )

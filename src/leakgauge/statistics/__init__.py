@@ -49,7 +49,13 @@ from leakgauge.statistics.games import (
 from leakgauge.statistics.intervals import clopper_pearson, clustered_mean, mean, wilson
 from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence
 from leakgauge.statistics.one_run import ApproximateDp, OneRunResult, OneRunTest
-from leakgauge.statistics.overlap import most_to_tell, odds_without_overlap, shared_share, without_overlap
+from leakgauge.statistics.overlap import (
+    most_to_tell,
+    odds_without_overlap,
+    pairs_by_chance,
+    shared_share,
+    without_overlap,
+)
 from leakgauge.statistics.roc import (
     Roc,
     auc,
@@ -128,6 +134,7 @@ __all__ = [
     "p_value_one_run",
     "p_value_trade_off",
     "p_values_one_run",
+    "pairs_by_chance",
     "pearson",
     "resolvable_fpr",
     "roc",

@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 from leakgauge.statistics._checks import check_fraction
 from leakgauge.statistics.estimate import Estimate
@@ -70,6 +70,44 @@ def shared_share(train: ArrayLike, holdout: ArrayLike, *, confidence: float = 0.
     low, high = (min(max(pick(end[side] for end in ends), 0.0), most) for side, pick in ((0, min), (2, max)))
     value = min(max(sum(end[1] for end in ends) / 2, low), high)
     return Estimate(value, low, high, confidence, _METHOD, n0)
+
+
+def pairs_by_chance(within: int, n_train: int, n_holdout: int, *, tail: float = 0.025) -> int:
+    """Bound the pairs of like records across the sets that chance produces, by those within the sets.
+
+    Pairs that two sets drawn alike hold by chance are spread over them by their sizes: given all pairs, those across
+    are binomial, so that until one more than these is within a set their number is negative binomial. That needs 6
+    pairs across two equal sets to show anything, although none at all within them says that pairs are rare. So with
+    none within, pairs are taken for independent events (Poisson) of the rate that makes as many across, and none
+    within, most probable. Then 4 are enough, and fewer for sets of different sizes.
+
+    Args:
+        within: pairs within either set, in both together.
+        n_train: records of the training set.
+        n_holdout: records of the holdout.
+        tail: probability of more than the bound at any rate of chance pairs.
+
+    Returns:
+        At least 1, as one pair may always be chance.
+
+    Source: Przyborowski and Wilenski, "Homogeneity of results in testing samples from Poisson series", Biometrika 31
+    (1940), for the binomial; with none within, derived.
+
+    >>> pairs_by_chance(0, 200, 200), pairs_by_chance(0, 1000, 50), pairs_by_chance(1, 200, 200)
+    (3, 1, 7)
+    """
+    n = n_train + n_holdout
+    p = 2 * n_train * n_holdout / max(n * (n - 1), 1)  # that a pair is across
+    if p >= 1:  # a record on each side: no pair can be within
+        return 1
+    if within:
+        return max(1, int(stats.nbinom.ppf(1 - tail, within + 1, 1 - p)))
+    rates = np.geomspace(1e-3, 60, 2000)  # of pairs across
+    none_within = np.exp(-rates * (1 - p) / p)
+    bound = 1
+    while (none_within * stats.poisson.sf(bound, rates)).max() > 0.9 * tail:  # at these rates some within are rare
+        bound += 1
+    return bound
 
 
 def most_to_tell(train: ArrayLike, *, confidence: float = 0.95) -> float:
