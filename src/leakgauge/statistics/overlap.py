@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import special
 
 from leakgauge.statistics._checks import check_fraction
 from leakgauge.statistics.estimate import Estimate
@@ -101,11 +101,11 @@ def pairs_by_chance(within: int, n_train: int, n_holdout: int, *, tail: float = 
     if p >= 1:  # a record on each side: no pair can be within
         return 1
     if within:
-        return max(1, int(stats.nbinom.ppf(1 - tail, within + 1, 1 - p)))
+        return max(1, math.ceil(float(special.nbdtrik(1 - tail, within + 1, 1 - p))))
     rates = np.geomspace(1e-3, 60, 2000)  # of pairs across
     none_within = np.exp(-rates * (1 - p) / p)
     bound = 1
-    while (none_within * stats.poisson.sf(bound, rates)).max() > 0.9 * tail:  # at these rates some within are rare
+    while (none_within * special.pdtrc(bound, rates)).max() > 0.9 * tail:  # at these rates some within are rare
         bound += 1
     return bound
 
