@@ -183,3 +183,19 @@ def test_boosting_is_known_no_better_than_its_rounding() -> None:
     )
     assert chaotic.solver_floor.max() > 0.01
     assert 0 < smooth.solver_floor.max() < 1e-4
+
+
+def test_a_number_that_decides_between_equal_splits_stays():
+    """Influence is that of the algorithm with the user's number, as by hand, whatever the seed of the audit."""
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 3, (60, 5)).astype(float), rng.integers(0, 2, 60)
+    records = Records.from_arrays(X, y)
+    tree = DecisionTreeClassifier(min_samples_leaf=5, random_state=4)
+    by_hand = []
+    whole = tree.fit(X, y).predict_proba(X)
+    for i in range(60):
+        without = tree.fit(np.delete(X, i, 0), np.delete(y, i)).predict_proba(X[i : i + 1])[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            by_hand.append(np.nan_to_num(np.abs(np.log(whole[i]) - np.log(without)), nan=0, posinf=np.inf).max())
+    for seed in (0, 1):
+        np.testing.assert_allclose(pdtp(SklearnLearner(tree), records, seed=seed).values, by_hand, atol=1e-9)

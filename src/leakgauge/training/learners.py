@@ -243,18 +243,28 @@ class SklearnLearner(Learner):
         return self._seed_matters and any(_uses_seed(owner) for owner in self._owners())
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Clone, seed every ``random_state``, fit, wrap."""
+        """Clone, seed every ``random_state``, fit, wrap.
+
+        Where it counts as deterministic a number stays: it decides between what is equally good, and is the user's.
+        """
         from sklearn.base import clone
 
         schema = records.schema
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         with user_code(self.name, f"fit on {len(records)} records{self._likely_causes(records, X)}"):
             estimator = clone(self.estimator)
-            if seed is not None and self._seeded:
-                estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
+            if seed is not None and (names := self._to_seed):
+                estimator.set_params(**dict.fromkeys(names, seed % 2**32))
             estimator.set_params(**_one_thread_each(estimator))
             fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
+
+    @property
+    def _to_seed(self) -> list[str]:
+        if self.randomised:
+            return self._seeded
+        parameters = self.estimator.get_params()
+        return [name for name in self._seeded if not isinstance(parameters[name], Integral)]
 
     @property
     def input_range(self) -> tuple[Floats, Floats] | None:
