@@ -10,7 +10,7 @@ from leakgauge.auditing import ReleaseRule, Settings, subject
 from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError
 from leakgauge.protecting import KINDS, named_defence
-from leakgauge.protecting.cost import calibration_error
+from leakgauge.protecting.cost import calibration_error, estimated_error, quality
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100, 2))
@@ -116,3 +116,14 @@ def test_the_calibration_error_is_that_of_tenths_of_the_records():
     expected = np.mean([abs(sure[tenth].mean() - right[tenth].mean()) for tenth in order])
     found = calibration_error(np.column_stack([sure, 1 - sure]), np.where(right, 0, 1))
     assert found == pytest.approx(expected)
+
+
+def test_an_error_has_the_interval_that_is_asked_for():
+    """Of log losses and of mistakes; more confidence takes more room."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, 200)
+    logs = np.log(rng.dirichlet([2, 2], 200))
+    for given in (quality(logs, codes, probabilities=True), quality(logs, codes, probabilities=False)):
+        narrow, wide = (estimated_error(given, confidence) for confidence in (0.9, 0.99))
+        assert (narrow.confidence, wide.confidence) == (0.9, 0.99)
+        assert wide.low < narrow.low < narrow.value < narrow.high < wide.high

@@ -48,8 +48,8 @@ class Axis:
     ) -> Axis:
         """An axis that holds all finite values, with a share of its length as room at each end.
 
-        >>> Axis.around([0.0, 100.0, math.inf], 0, 1)
-        Axis(low=-4.0, high=104.0, start=0, end=1, is_log=False)
+        >>> Axis.around([100.0, 200.0, math.inf], 0, 1)
+        Axis(low=96.0, high=204.0, start=0, end=1, is_log=False)
         """
         finite = [math.log10(value) if is_log else value for value in values if math.isfinite(value)] or [0.0, 1.0]
         more = room * (max(finite) - min(finite)) or 0.5
