@@ -442,6 +442,20 @@ def test_two_classes_and_large_tables_are_refused(monkeypatch):
     )
 
 
+@pytest.mark.parametrize(
+    ("n_columns", "scale", "tol", "refused"),
+    [(220, 1.0, 1e-4, True), (220, 0.9, 1e-4, False), (220, 1.0, 1e-6, False), (190, 1.2, 1e-4, False)],
+)
+def test_where_the_solver_stops_early_it_is_faster(n_columns, scale, tol, refused):
+    """Many columns of variance 1 at C = 1: as a user who asked for no closer answers trains, so does the attacker."""
+    wide = people(300, n_columns, 5)
+    X = scale * wide.features / wide.features.std(axis=0)
+    records = Records.from_arrays(X, wide.labels.astype(str))
+    estimator = LogisticRegression(tol=tol)
+    told = ENGINE.prepare(job_of(estimator, records, halves(records, 2)))
+    assert ("stops so early" in str(told)) == refused, told
+
+
 # ---------------------------------------------------------------- the bound itself
 
 
