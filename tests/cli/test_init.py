@@ -207,6 +207,7 @@ def test_keys_of_persons_are_seen_by_name_and_by_their_look(name, values, guesse
         [timedelta(days=i % 7) for i in range(100)],
         [bytes([i % 7]) for i in range(100)],
         [2**53 + i % 7 for i in range(100)],
+        [2**53 - i % 7 for i in range(100)],
         [-(2**62) + i % 7 for i in range(100)],
     ],
 )

@@ -177,6 +177,8 @@ def test_the_frontier_and_the_cheapest_by_hand():
     assert found.frontier == (e, b, a)
     assert found.cheapest is b
     assert Protection("model", (a, d), {}, ReleaseRule(), 0.99).cheapest is None  # not knowing is not passing
+    verdicts = [Protection("model", some, {}, ReleaseRule(), 0.99).verdict for some in ((d, b, a), (a, d), (a,))]
+    assert verdicts == [Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS]
 
 
 def test_the_largest_of_several_advantages():
