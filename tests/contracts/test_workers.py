@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
@@ -29,7 +29,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
-from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines import ENGINES, boosting
 from leakgauge.training.engines.composed import Composed
 from leakgauge.training.engines.refit import Refit
 
@@ -68,6 +68,13 @@ CASES: list[tuple[str, Learner, Subsets, int]] = [
     ("networks", LabelsOnly().apply(NETWORK), LEAVE_OUT, 2),
     ("networks", Ensemble(2).apply(NETWORK), RANDOM, 2),
 ]
+BOOSTING = SklearnLearner(GradientBoostingClassifier(n_estimators=5, max_features=2))
+COMPILED = boosting.compiled() is not None
+if COMPILED:  # else scikit-learn does it
+    CASES += [
+        ("gradient-boosting", BOOSTING, RANDOM, 3),
+        ("gradient-boosting-released", Temperature(2.0).apply(BOOSTING), RANDOM, 2),
+    ]
 
 
 @pytest.mark.parametrize(("name", "learner", "subsets", "n_classes"), CASES, ids=lambda value: str(value)[:30])
@@ -101,4 +108,5 @@ def test_every_engine_with_chunks_is_here() -> None:
     chunked = {engine.name for engine in (*ENGINES, Refit()) if engine.chunk is not None}
     missing = {name for name in chunked if not any(name.startswith(known) for known in named)}
     own_test = {name for name in missing if name.startswith("modules")}  # as torch need not be installed
+    own_test |= set() if COMPILED else {"gradient-boosting"}
     assert missing == own_test
