@@ -179,7 +179,7 @@ class Defended(Around):
 
     @property
     def known_states(self) -> Mapping[str, int]:
-        """None where the defence draws at random, as a release draws from the operating system."""
+        """Nothing where the defence draws at random, as a release draws from the operating system."""
         return {} if self.defence.adds_randomness else super().known_states
 
     @property

@@ -118,7 +118,7 @@ class NoisyLabels(Curating):
 
     @property
     def known_states(self) -> Mapping[str, int]:
-        """None where there is noise, which is drawn anew each time."""
+        """Nothing where there is noise, which is drawn anew each time."""
         return {} if self.rate > 0 else super().known_states
 
     def with_converged_solver(self) -> Self | None:

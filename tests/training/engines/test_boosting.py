@@ -8,6 +8,7 @@ from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegress
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from leakgauge.errors import ModelError
 from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
@@ -142,7 +143,22 @@ def test_models_that_fit_exactly():
     """Residuals come down to what rounding leaves, and nodes that are pure but for it are no more split."""
     records = people(60, 2)
     estimator = GradientBoostingClassifier(n_estimators=150, learning_rate=1.0, max_depth=None)
-    np.testing.assert_allclose(np.exp(run(estimator, records)), np.exp(refitted(estimator, records)), rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_shares_that_are_rounded_to_0_are_0(n_classes):
+    """As they are in the answers of the audited model, beside which shadow models stand."""
+    records = people(100, n_classes)
+    estimator = GradientBoostingClassifier(n_estimators=60, learning_rate=30.0)
+    found, expected = run(estimator, records), refitted(estimator, records)
+    assert np.isinf(expected).any()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+def test_values_that_run_away_are_refused():
+    with pytest.raises(ModelError, match="gave NaN or infinity"):
+        run(GradientBoostingRegressor(n_estimators=400, learning_rate=1e3), people(100, 1))
 
 
 def test_labels_in_another_order_than_their_classes():

@@ -17,10 +17,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_expit, log_softmax, logit
+from scipy.special import expit, logit, softmax
 from scipy.stats import gmean
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.models.access import checked_probabilities, checked_values
+from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.forests import TOO_LARGE, columns_looked_at, in_records, refused_setting
 from leakgauge.training.engines.stateless import Given, given_whole
@@ -155,9 +157,11 @@ class ManyBoosted(PreparedJob):
             pointer(queries),
             pointer(raw),
         )
-        if loss == BINOMIAL:
-            return np.hstack([log_expit(-raw), log_expit(raw)])
-        return raw if loss == SQUARED_ERROR else np.asarray(log_softmax(raw, axis=1))
+        who = name_of(estimator)
+        if loss == SQUARED_ERROR:
+            return checked_values(raw, len(asked), who)[:, None]
+        shares = np.hstack([1 - expit(raw), expit(raw)]) if loss == BINOMIAL else softmax(raw, axis=1)
+        return checked_probabilities(shares, len(asked), k, who)  # a share that is rounded to 0 is 0, as there
 
 
 def compiled() -> ctypes.CDLL | None:

@@ -10,14 +10,13 @@
 #include <utility>
 #include <vector>
 
+#include "splitting.hpp"
+
 namespace {
 
 enum Loss : std::int64_t { SQUARED_ERROR, BINOMIAL, MULTINOMIAL };
 
-// What scikit-learn adds to a value before it is less than another one, in single precision.
-constexpr float NEAR = 1e-7f;
-
-// What it takes for no impurity, and for no curvature.
+// What scikit-learn takes for no impurity, and for no curvature.
 constexpr double PURE = std::numeric_limits<double>::epsilon(), FLAT = 1e-150;
 
 struct Rules {
@@ -84,8 +83,8 @@ class Boosting {
     Boosting(const Table<Code>& table, const Rules& rules, double rate, std::int64_t n, const double* target,
              const double* initial, const std::uint32_t* seeds, std::int64_t n_queries, double* answers)
         : table_(table), rules_(rules), rate_(rate), n_(n), k_(rules.n_outputs), target_(target), seeds_(seeds),
-          n_queries_(n_queries), answers_(answers), raw_(n * k_), pull_(n * k_), pulls_(n), at_(n), node_(n), gradient_(n), curvature_(n),
-          asked_(n_queries), columns_(table.n_columns), constant_(table.n_columns) {
+          n_queries_(n_queries), answers_(answers), raw_(n * k_), pull_(n * k_), pulls_(n), at_(n), node_(n),
+          gradient_(n), curvature_(n), asked_(n_queries), columns_(table.n_columns), constant_(table.n_columns) {
         for (std::int64_t i = 0; i < n; ++i) std::copy(initial, initial + k_, raw_.begin() + i * k_);
         for (std::int64_t i = 0; i < n_queries; ++i) std::copy(initial, initial + k_, answers + i * k_);
         const std::int64_t most = *std::max_element(table.n_codes, table.n_codes + table.n_columns);
@@ -325,16 +324,10 @@ class Boosting {
             varies = true;
             if (better(node, left, n_left, found.score)) {
                 found.column = j;
-                found.code = between(values, low, present_[p + 1]);
+                found.code = code_between(values, low, present_[p + 1]);
             }
         }
         return varies;
-    }
-
-    // The code up to which records go left, where nobody is between two codes.
-    static std::int32_t between(const float* values, std::int32_t low, std::int32_t high) {
-        const double threshold = values[low] / 2.0 + values[high] / 2.0;
-        return static_cast<std::int32_t>(std::upper_bound(values + low, values + high, threshold) - values) - 1;
     }
 
     const Table<Code>& table_;

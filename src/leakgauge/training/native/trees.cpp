@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "splitting.hpp"
+
 namespace {
 
 constexpr double IMPOSSIBLE = -std::numeric_limits<double>::infinity();
@@ -26,9 +28,6 @@ std::uint64_t drawn(std::uint64_t key, std::uint64_t place) {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
     return z ^ (z >> 31);
 }
-
-// What scikit-learn adds to a value before it is less than another one, in single precision.
-constexpr float NEAR = 1e-7f;
 
 enum Criterion : std::int64_t { FRACTION, GINI, ENTROPY };
 
@@ -248,9 +247,7 @@ class Node {
 
     // The code up to which records go left, where nobody is between two codes of a column.
     std::int32_t between(std::int32_t column, std::int32_t low, std::int32_t high) const {
-        const float* values = sample_.values + first_bin_[column];
-        const double threshold = values[low] / 2.0 + values[high] / 2.0;
-        return static_cast<std::int32_t>(std::upper_bound(values + low, values + high, threshold) - values) - 1;
+        return code_between(sample_.values + first_bin_[column], low, high);
     }
 
     // An entry for one threshold of each column of the batch, drawn between its lowest and its highest value.

@@ -87,7 +87,7 @@ NEWTON_FROM_GRADIENT = 1e-4
 
 MANY_COLUMNS, MOST_FREEDOM, EARLY_TOLERANCE = 200, 200.0, 1e-4
 """Columns, C times their variances added up, and scikit-learn's own tolerance: from all three on its solver stops
-early, and is three times as fast as finding minima."""
+early, and is faster than finding minima."""
 
 
 class MultinomialLogisticRegressionSubsets(LogisticSubsets):
