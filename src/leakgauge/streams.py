@@ -66,6 +66,7 @@ class AuditStream(Stream):
     SEARCH = b"search"  # one for each record
     QUERIES = b"queries"  # training records that models without another are asked about
     CANARIES = b"canaries"  # and their coins, which no training may draw
+    GAMES = b"games"  # whom games are played about, where there are very many
     ATTACK_ORDER = b"attack order"  # in which attacks of the user's are shown the candidates
 
 

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.auditing import Document, ReleaseRule, Settings, audit
 from leakgauge.auditing.config import load_config
 from leakgauge.auditing.document import dump, load
-from leakgauge.auditing.membership.games import Games
+from leakgauge.auditing.membership.games import NO_GAMES, Games
 from leakgauge.auditing.membership.groups import by_groups
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.membership.game import RecordSuccess
@@ -44,7 +44,7 @@ def attacked_of(advantage, called):
 
 def grouped(labels, is_member, called, **more):
     advantage = advantage_of_decisions(called[is_member] > 0, called[~is_member] > 0)
-    none = Games({}, np.zeros((0, 0), dtype=bool))
+    none = NO_GAMES
     (found,) = by_groups(case_of(labels, int(is_member.sum()), **more), [attacked_of(advantage, called)], none)
     return found
 
@@ -80,7 +80,7 @@ def in_games(labels, members, called):
     success = RecordSuccess("any", np.zeros(150), len(members), called - 0.5, members, np.arange(len(members)))
     one = attacked_of(None, called[0].astype(float))
     one.result.games = SimpleNamespace(pool=success.advantage.pool())
-    (found,) = by_groups(case_of(labels, 75), [one], Games({"any": success}, members))
+    (found,) = by_groups(case_of(labels, 75), [one], Games({"any": success}, members, np.arange(members.shape[1])))
     return found
 
 

@@ -10,7 +10,7 @@ import pytest
 from leakgauge.errors import InputError, ModelError
 from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, MembershipEvidence, PopulationRecords, everyone_as_target
 from leakgauge.membership._checks import thinned_groups
-from leakgauge.membership._others import AllowedModels, OtherModels
+from leakgauge.membership._others import OtherModels
 from leakgauge.membership.game import _opposed
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
@@ -221,38 +221,29 @@ def test_groups_are_of_one_size_whatever_counts_them(n_models):
     np.testing.assert_array_equal(used_out.sum(axis=0), size)
 
 
+@pytest.mark.parametrize("opposed", ["none", "complements", "many"])
 @pytest.mark.parametrize("seed", range(6))
-def test_sums_over_others_are_those_over_thinned_groups(seed):
+def test_sums_over_others_are_those_over_thinned_groups(seed, opposed):
     """Balanced tables and tables of any shares; a target in front, at the end, and beyond the thinned group."""
     rng = np.random.default_rng(seed)
-    members = rng.random((11, 40)) < (0.5 if seed % 2 else 0.3)
-    members[:2], members[-2:] = True, False
-    values = rng.normal(size=(11, 40, 2))
-    targets = np.array([0, 4, 10, 7])
-    complements = np.array([-1, 2, -1, 6])
-    members[[2, 6]] = ~members[[4, 7]]
-    others = OtherModels(members, targets, complements)
-    sum_in, sum_out = others.sums(values)
-    for t, target in enumerate(targets):
-        rest = ~np.isin(np.arange(11), [target, complements[t]])
-        for group, found in zip(thinned_groups(members[rest]), (sum_in[t], sum_out[t]), strict=True):
-            np.testing.assert_allclose(found, np.where(group[..., None], values[rest], 0).sum(axis=0), atol=1e-12)
-            assert np.array_equal(group.sum(axis=0), others.size[t])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_sums_over_allowed_models_are_those_over_thinned_groups(seed):
-    rng = np.random.default_rng(seed)
-    members = rng.random((14, 40)) < 0.5
+    members = rng.random((14, 40)) < (0.5 if seed % 2 else 0.3)
     members[:3], members[-3:] = True, False
-    values, targets, barred = rng.normal(size=(14, 40, 2)), np.array([3, 7, 10]), rng.random((3, 14)) < 0.2
-    barred[:, [0, 1, -2, -1]] = False
-    others = AllowedModels(members, targets, barred)
-    sum_in, sum_out = others.sums(values)
+    values, targets = rng.normal(size=(2, 14, 40)), np.array([0, 4, 13, 7])
+    barred = np.zeros((4, 14), dtype=bool)
+    if opposed == "complements":
+        members[[3, 6]] = ~members[[4, 7]]
+        barred[[1, 3], [3, 6]] = True
+    elif opposed == "many":
+        barred[:, 2:-2] = rng.random((4, 10)) < 0.2
+    others = OtherModels(members, targets, barred)
+    sums = others.sums(values)
     for t, target in enumerate(targets):
         rest = ~barred[t] & (np.arange(14) != target)
-        for group, found in zip(thinned_groups(members[rest]), (sum_in[t], sum_out[t]), strict=True):
-            np.testing.assert_allclose(found, np.where(group[..., None], values[rest], 0).sum(axis=0), atol=1e-12)
+        used = others.groups(t)
+        for group, found, mask in zip(thinned_groups(members[rest]), (one[:, t] for one in sums), used, strict=True):
+            np.testing.assert_allclose(found, np.where(group, values[:, rest], 0).sum(axis=1), atol=1e-12)
+            np.testing.assert_array_equal(mask[rest], group)
+            assert not mask[~rest].any()
             assert np.array_equal(group.sum(axis=0), others.size[t])
 
 

@@ -1,9 +1,9 @@
-"""Sums over shadow models when every model of a table plays the target in turn, without a loop over targets.
+"""Sums over shadow models when every model of a table plays the target in turn.
 
-The shadow models of a target are all the others but one trained on its complement, thinned to equally many trained
-with and without each record (`leakgauge.membership._checks.thinned_groups`). Sums over them are sums over all less the
-terms of the target and of its complement, so all targets together cost a few passes over the table and not one each.
-Where more models are left aside there is a pass for each target, over what was computed once.
+The shadow models of a target are all the others but those opposed to it, thinned to equally many trained with and
+without each record (`leakgauge.membership._checks.thinned_groups`): of either kind those that come first in the table.
+So a sum over them is one over the first models of the table, which is kept for every number of models, less the terms
+of the few among these that play no shadow. All targets together cost one pass over the table, and not one each.
 
 A model trained on the target's complement is not a shadow model: it was trained without a record exactly if the target
 was trained with it, so it is among the models "without" for members and among those "with" for others, and it deviates
@@ -13,7 +13,6 @@ advantage of 0.03 to 0.08 where answers do not depend on membership.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -24,138 +23,77 @@ from leakgauge.errors import DataError
 from leakgauge.membership._checks import refuse_one_sided_records, thinned_groups
 
 Mask: TypeAlias = NDArray[np.bool_]
-Summed: TypeAlias = Callable[[Mask, slice], Floats]
 
 
 class OtherModels:
     """The thinned groups of each target's shadow models.
 
-    It should be the case that ``OtherModels(members, targets).sums(v)`` holds, for target t, the sums of ``v`` over the
-    two groups of ``thinned_groups`` on ``members`` and ``v`` without row t and its complement, up to rounding.
+    For each target t ``OtherModels(members, targets, barred).sums(v)`` holds the sums of ``v`` over the two groups of
+    ``thinned_groups`` on ``members`` and ``v`` without row t and those that are barred, up to rounding.
 
     Args:
         members: [models, records], bool.
         targets: [t], the models that play the target.
-        complements: [t], for each target a model trained on exactly the other records, -1 for none.
+        barred: [t, models], bool: which are no shadow models of each target; the target itself never is one.
 
     Raises:
         DataError: a target leaves some record without shadow models of both kinds.
 
     Attributes:
         targets: [t].
-        complements: [t], -1 for none.
-        inside: [t, records], whether each target was trained on each record.
         size: [t, records], shadow models of either kind, at least 1.
     """
 
-    def __init__(self, members: Mask, targets: NDArray[np.int64], complements: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, members: Mask, targets: NDArray[np.int64], barred: Mask) -> None:
         refuse_one_sided_records(members)
-        n_in = np.count_nonzero(members, axis=0)
-        n_out = len(members) - n_in
-        self.inside = members[targets]
-        self._members, self.targets = members, targets
-        self.complements = np.full(len(targets), -1) if complements is None else complements
-        self._paired = self.complements >= 0
-        self._size_if_in, self._size_if_out = np.minimum(n_in - 1, n_out), np.minimum(n_in, n_out - 1)
-        # Of a target and its complement one was trained on the record and the other without it: each kind loses one.
-        self._size_if_paired = np.minimum(n_in, n_out) - 1
-        size = np.where(self.inside, self._size_if_in, self._size_if_out)
-        self.size = np.where(self._paired[:, None], self._size_if_paired, size)
-        if not (self.size > 0).all():
-            target, record = (int(i) for i in np.argwhere(self.size <= 0)[0])
-            lost_in = self.inside[target, record] or self._paired[target]
-            raise DataError(
-                f"members: with model {targets[target]} as the target, no other model is trained "
-                f"{'on' if n_in[record] - lost_in <= 0 else 'without'} record {record}; every record must be in at "
-                "least two training sets and out of at least two, the complement of the target's not counted: train "
-                "more models."
-            )
-        # Place of each model among those of its kind, for each record.
-        self._place = np.where(members, np.cumsum(members, axis=0), np.cumsum(~members, axis=0)) - 1
+        self.targets = targets
+        n_models, n_records = members.shape
+        self._barred = barred | (np.arange(n_models) == targets[:, None])
+        number = np.min_scalar_type(-n_models)
+        n_with = np.cumsum(members, axis=0, dtype=number)
+        n_without = np.arange(1, n_models + 1, dtype=number)[:, None] - n_with
+        self._kinds = (members, n_with), (~members, n_without)
+        self.size = np.empty((len(targets), n_records), dtype=np.int64)
+        # The first so many models hold the group of each kind.
+        self._first = np.empty((2, len(targets), n_records), dtype=number)
+        for t, left_out in enumerate(map(np.flatnonzero, self._barred)):
+            lost = members[left_out].sum(axis=0, dtype=number)
+            left_in, left_without = n_with[-1] - lost, n_without[-1] - (len(left_out) - lost)
+            size = np.minimum(left_in, left_without)
+            if size.min() < 1:
+                record = int(np.argmin(size))
+                raise DataError(
+                    f"members: with model {targets[t]} as the target, no other model is trained "
+                    f"{'on' if left_in[record] < 1 else 'without'} record {record}; every record must be in at least "
+                    "two training sets and out of at least two, the complement of the target's not counted: train "
+                    "more models."
+                )
+            self.size[t] = size
+            for first, (kind, counted) in zip(self._first[:, t], self._kinds, strict=True):
+                last = size.copy()  # of its kind the group's last model is this one, those counted that are left out
+                for model in left_out:
+                    last += kind[model] & (counted[model] <= last)
+                np.sum(counted <= last, axis=0, dtype=number, out=first)
 
     def sums(self, values: Floats) -> tuple[Floats, Floats]:
-        """Sums of ``values`` [models, records, ...] over shadow models with and without: twice [t, records, ...]."""
-        return self.combined(
-            lambda chosen, _: np.einsum("mr,mr...->r...", chosen.astype(np.float64), values),
-            values[self.targets],
-            values[self.complements],
-        )
-
-    def combined(self, over: Summed, own: Floats, complement: Floats) -> tuple[Floats, Floats]:
-        """Any sum over both groups of shadow models, twice [t, records, ...].
-
-        Args:
-            over: from a choice of models for each record, bool [models, records], and some of the targets to the sum
-                over those chosen, as an array that broadcasts to [targets, records, ...].
-            own: each target's own term of such a sum, likewise.
-            complement: the term of its complement; anything for a target that has none.
-        """
-
-        def first(kind: bool, size: NDArray[np.int64]) -> Floats:
-            return over((self._members == kind) & (self._place < size), slice(None))
-
-        def without(term: Floats, place: NDArray[np.int64], kind: bool, size: NDArray[np.int64]) -> Floats:
-            """The first ``size`` models of a kind, the one with this term and place passed over."""
-            return np.where(_wide(place <= size, own), first(kind, size + 1) - term, first(kind, size))
-
-        inside, place = _wide(self.inside, own), self._place[self.targets]
-        if not self._paired.any():
-            if_in, if_out = self._size_if_in, self._size_if_out
-            return (
-                np.where(inside, without(own, place, True, if_in), first(True, if_out)),
-                np.where(inside, first(False, if_in), without(own, place, False, if_out)),
-            )
-        both = (np.where(inside, own, complement), np.where(inside, complement, own))
-        places = place, self._place[self.complements]
-        in_pair = (
-            without(both[0], np.where(self.inside, *places), True, self._size_if_paired),
-            without(both[1], np.where(self.inside, *places[::-1]), False, self._size_if_paired),
-        )
-        if self._paired.all():
-            return in_pair
-        alone = OtherModels(self._members, self.targets).combined(over, own, complement)
-        paired = self._paired.reshape((-1,) + (1,) * (own.ndim - 1))
-        return np.where(paired, in_pair[0], alone[0]), np.where(paired, in_pair[1], alone[1])
-
-
-class AllowedModels(OtherModels):
-    """The thinned groups where any models may be barred from being a target's shadow models: one target after another.
-
-    Args:
-        members: [models, records], bool.
-        targets: [t], the models that play the target.
-        barred: [t, models], bool; a target is no shadow model of its own in any case.
-
-    Raises:
-        DataError: a target leaves some record without shadow models of both kinds.
-    """
-
-    def __init__(self, members: Mask, targets: NDArray[np.int64], barred: Mask) -> None:
-        self.inside, self.targets, self.complements = members[targets], targets, np.full(len(targets), -1)
-        self._members, self._allowed = members, ~barred & (np.arange(len(members)) != targets[:, None])
-        for allowed in self._allowed:
-            refuse_one_sided_records(members[allowed])
-        n_in, n_out = (self._allowed.astype(np.float64) @ kind for kind in (members, ~members))
-        self.size = np.minimum(n_in, n_out).astype(np.int64)
-
-    def _groups(self, t: int) -> Mask:
-        """The shadow models of a target with and without each record, bool [2, models, records]."""
-        groups = np.zeros((2, *self._members.shape), dtype=bool)
-        groups[:, self._allowed[t]] = thinned_groups(self._members[self._allowed[t]])
-        return groups
-
-    def combined(self, over: Summed, own: Floats, complement: Floats) -> tuple[Floats, Floats]:
-        """Any sum over both groups of shadow models, twice [t, records, ...]; see :meth:`OtherModels.combined`."""
-        found = np.empty((2, *own.shape))
-        for t in range(len(self.targets)):
-            for kind, group in enumerate(self._groups(t)):
-                found[kind, t] = over(group, slice(t, t + 1))
+        """Sums of ``values`` [..., models, records] over shadow models with and without: twice [..., t, records]."""
+        *rest, n_models, n_records = values.shape
+        found = np.empty((2, *rest, len(self.targets), n_records))
+        added, records = np.zeros((*rest, n_models + 1, n_records)), np.arange(n_records)
+        for sums, firsts, (kind, _) in zip(found, self._first, self._kinds, strict=True):
+            own = np.where(kind, values, 0.0)
+            np.cumsum(own, axis=-2, out=added[..., 1:, :])
+            for t, left_out in enumerate(map(np.flatnonzero, self._barred)):
+                sums[..., t, :] = added[..., firsts[t].astype(np.intp), records]
+                for model in left_out:
+                    sums[..., t, :] -= np.where(model < firsts[t], own[..., model, :], 0.0)
         return found[0], found[1]
 
-
-def _wide(table: Mask, like: Floats) -> Mask:
-    """The table with as many dimensions as ``like`` has."""
-    return table.reshape(table.shape + (1,) * (like.ndim - table.ndim))
+    def groups(self, t: int) -> tuple[Mask, Mask]:
+        """The shadow models of a target with and without each record, twice bool [models, records]."""
+        allowed, models = ~self._barred[t][:, None], np.arange(len(self._barred[t]))[:, None]
+        (with_record, _), (without, _) = self._kinds
+        return with_record & allowed & (models < self._first[0, t]), without & allowed & (models < self._first[1, t])
 
 
 def models_without(members: Mask, *, equal_groups: bool) -> Mask:

@@ -149,9 +149,8 @@ def _together(game: SharedTableGame) -> Floats:
 
     def score(records: slice, others: OtherModels) -> Floats:
         answers = game.binned(records)
-        with_record, without = others.sums(answers)
-        size = others.size[:, :, None]
-        found = scores(*(a.reshape(-1, k) for a in (answers[game.targets], with_record / size, without / size)))
+        groups = (np.moveaxis(one / others.size, 0, -1) for one in others.sums(np.moveaxis(answers, -1, 0).copy()))
+        found = scores(*(one.reshape(-1, k) for one in (answers[game.targets], *groups)))
         return found.reshape(others.size.shape)
 
     return game.by_records(score, n_models * k)

@@ -214,22 +214,20 @@ def _score(evidence: MembershipEvidence) -> Floats:
 def _together(game: SharedTableGame) -> Floats:
     """`scores`, ``[t, n]``."""
     n_models, _, k = game.table.answers.shape
-    n_bins = round(1 / game.width)
+    bin_type, count_type = (np.min_scalar_type(most) for most in (round(1 / game.width), n_models))
 
     def score(records: slice, others: OtherModels) -> Floats:
-        # One counter for each record, class and bin.
-        counter = np.rint(game.binned(records) / game.width - 0.5).astype(np.int64)
-        counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])
-        own, complement = counter[others.targets], counter[others.complements]
-
-        def in_own_bin(chosen: NDArray[np.bool_], targets: slice) -> Floats:
-            counts = np.bincount(counter[chosen].ravel(), minlength=n_bins * counter[0].size)
-            return counts[own[targets]].astype(np.float64)
-
-        counts = others.combined(in_own_bin, np.ones(own.shape), (complement == own).astype(np.float64))
+        bins = np.moveaxis(np.rint(game.binned(records) / game.width - 0.5).astype(bin_type), -1, 0).copy()
+        counts = np.empty((2, *others.size.shape, k))
+        for t, target in enumerate(others.targets):
+            groups = others.groups(t)
+            for class_, of_models in enumerate(bins):
+                same = of_models == of_models[target]
+                for count, group in zip(counts[:, t, :, class_], groups, strict=True):
+                    count[:] = (same & group).view(np.uint8).sum(axis=0, dtype=count_type)
         return scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)
 
-    return game.by_records(score, k * max(n_models, n_bins))
+    return game.by_records(score, k * n_models)
 
 
 ATTACK = MembershipAttack(

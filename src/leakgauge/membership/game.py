@@ -306,7 +306,7 @@ def everyone_as_target(
     if attack.train is not None:
         scores = _by_halves(attack.train, table, labels, playing, width, seed)
     elif attack.together is not None:
-        scores = attack.together(SharedTableGame(table, labels, playing, width, complements, opposed))
+        scores = attack.together(SharedTableGame(table, labels, playing, width, opposed))
     else:
 
         def others(t: int, model: int) -> PredictionTable | None:

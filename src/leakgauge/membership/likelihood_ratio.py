@@ -322,11 +322,9 @@ def _moments_of_others(signals: Floats, members: NDArray[np.bool_], others: Othe
     )
     centred = signals - np.where(members, centre_in, centre_out)
     groups: list[Floats] = []
-    for centre, first, second in zip(
-        (centre_in, centre_out), others.sums(centred), others.sums(centred**2), strict=True
-    ):
-        mean = first / others.size
-        groups += [centre + mean, np.maximum(second - others.size * mean**2, 0.0)]
+    for centre, sums in zip((centre_in, centre_out), others.sums(np.stack([centred, centred**2])), strict=True):
+        mean = sums[0] / others.size
+        groups += [centre + mean, np.maximum(sums[1] - others.size * mean**2, 0.0)]
     return np.stack([*groups, others.size])
 
 

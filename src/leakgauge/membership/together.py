@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Members
-from leakgauge.membership._others import AllowedModels, OtherModels
+from leakgauge.membership._others import OtherModels
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
 
@@ -34,16 +34,13 @@ class SharedTableGame:
         labels: the pool's classes or values ``[n]``.
         targets: int ``[t]``, the models that play the target.
         width: bin width.
-        complements: int ``[t]``, for each target a model trained on exactly the other records, which plays no shadow;
-            -1 for none.
-        opposed: bool ``[t, models]``, all models that play no shadow for each target, its complement among them.
+        opposed: bool ``[t, models]``, which models play no shadow for each target besides itself.
     """
 
     table: PredictionTable
     labels: NDArray[np.generic]
     targets: NDArray[np.int64]
     width: float
-    complements: NDArray[np.int64]
     opposed: NDArray[np.bool_]
 
     @cached_property
@@ -53,10 +50,7 @@ class SharedTableGame:
 
     def others(self, records: slice = slice(None)) -> OtherModels:
         """The shadow models of each target, for some of the records."""
-        members = self.members[:, records]
-        if self.opposed.sum() > (self.complements >= 0).sum():
-            return AllowedModels(members, self.targets, self.opposed)
-        return OtherModels(members, self.targets, self.complements)
+        return OtherModels(self.members[:, records], self.targets, self.opposed)
 
     def binned(self, records: slice) -> Floats:
         """Probabilities of all models about some of the records as bin centres, ``[models, records, k]``."""
@@ -82,10 +76,7 @@ class SharedTableGame:
         """Scores ``[t, n]`` of an attack that holds several numbers for each record, some targets at a time."""
         found = np.empty((len(self.targets), len(self.labels)))
         for part in _slices(len(self.targets), max(1, _PART // len(self.labels))):
-            chosen = replace(
-                self, targets=self.targets[part], complements=self.complements[part], opposed=self.opposed[part]
-            )
-            found[part] = score(chosen)
+            found[part] = score(replace(self, targets=self.targets[part], opposed=self.opposed[part]))
         return found
 
 

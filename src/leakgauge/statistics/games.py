@@ -36,6 +36,9 @@ FEWEST_FALSE_POSITIVES = 100
 FEWEST_FALSE_RECORDS = 10
 """Records that these belong to, at least: more games of the same records are no other records."""
 
+_BLOCK = 250_000
+"""Numbers in a temporary array, about: what a processor's cache holds."""
+
 _DRAWS = 100_000
 """Normal draws that a joint quantile is read from."""
 
@@ -133,18 +136,18 @@ def game_mean(
     >>> round(found.value, 6), round(found.pool_error, 6)
     (0.5, 0.324893)
     """
-    effects, parts = _effects(values, members)
     n_games, n = members.shape
+    groups = np.arange(n_games) if clusters is None else np.asarray(clusters)
+    effects, together, apart = _differences([values], members, groups)
     value = float(effects.mean())
     spread = float(((effects - value) ** 2).sum())
     record_variance = (spread + 2 * decisions) / (n * (n + 1))
-    groups = np.arange(n_games) if clusters is None else np.asarray(clusters)
     alone = len(np.unique(groups)) == n_games
     return GameMean(
         value,
         record_variance,
-        _between_models(parts, parts, groups, n_games),
-        n_games * max(0.0, _between_models(parts, parts, np.arange(n_games), n_games)),
+        float(together[0, 0]),
+        n_games * max(0.0, float(apart[0, 0])),
         float(members.mean()),
         n_games,
         n,
@@ -227,17 +230,17 @@ def game_tpr(
     """
     check_fraction("fpr", fpr)
     check_values("scores", scores[members])
-    falling = np.sort(check_values("scores", scores[~members]))[::-1]
-    n = len(falling)
+    outside = check_values("scores", scores[~members])
+    n = len(outside)
+    least, k, most = (min(n - 1, math.floor(rate * n + 1e-9)) for rate in (fpr / 4, fpr, 4 * fpr))
+    falling = -np.partition(-outside, np.unique([least, k, most]))
 
     def called(n_false: int) -> NDArray[np.float64]:
         """The probability of being called where so many non-members are ``[games, n]``."""
         threshold = falling[n_false]
-        above = np.searchsorted(-falling, -threshold, "left")
-        tied = np.searchsorted(-falling, -threshold, "right") - above
+        above, tied = np.count_nonzero(outside > threshold), np.count_nonzero(outside == threshold)
         return np.asarray(np.where(scores == threshold, (n_false - above) / tied, scores > threshold))
 
-    least, k, most = (min(n - 1, math.floor(rate * n + 1e-9)) for rate in (fpr / 4, fpr, 4 * fpr))
     rise = float(called(most)[members].mean() - called(least)[members].mean())
     slope = rise * n / (most - least) if most > least else 0.0
     said = called(k)
@@ -259,15 +262,8 @@ def joint_correlation(
         clusters: as for `game_mean`.
     """
     groups = np.arange(len(members)) if clusters is None else np.asarray(clusters)
-    n_games, n = members.shape
-    covariance = np.atleast_2d(np.cov(np.stack([_effects(one, members)[0] for one in values]))) / n
-    for i, one in enumerate(values):
-        _, parts = _effects(one, members)
-        for j, other in enumerate(values[: i + 1]):  # computed again: those of all values may not fit into memory
-            others = parts if i == j else _effects(other, members)[1]
-            between = _between_models(parts, others, groups, n_games)
-            covariance[i, j] += between
-            covariance[j, i] = covariance[i, j]
+    effects, together, _ = _differences(values, members, groups)
+    covariance = np.atleast_2d(np.cov(effects)) / members.shape[1] + together
     return as_correlation(covariance)
 
 
@@ -333,33 +329,48 @@ def outlier_p_value(shifts: NDArray[np.float64]) -> float:
     return float(np.mean(largest >= largest[-1] * (1 - 1e-9)))
 
 
-def _effects(
-    values: NDArray[np.generic], members: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What being in does to each record's mean ``[n]``; what each game adds to the error of the mean ``[games, n]``."""
+def _differences(
+    values: Sequence[NDArray[np.generic]], members: NDArray[np.bool_], groups: NDArray[np.integer]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """What being in does to each record's mean, and how the means over records vary since models would differ.
+
+    Args:
+        values: of m measures, ``[games, n]`` each.
+        members: whether the record was in, bool ``[games, n]``.
+        groups: what the models share that were drawn together, ``[games]``.
+
+    Returns:
+        The difference of each record ``[m, n]``; the covariance of the means over records that comes of the models
+        ``[m, m]``, what single records add to it taken off; and the same as if no models were drawn together.
+    """
     n_games, n = members.shape
     n_in = members.sum(axis=0)
-    n_out = n_games - n_in
-    if n_games < FEWEST_GAMES or n == 0 or min(n_in.min(), n_out.min()) < 2:
+    if n_games < FEWEST_GAMES or n == 0 or min(n_in.min(), n_games - n_in.max()) < 2:
         raise ValueError(
             f"every record must be in at least 2 of at least {FEWEST_GAMES} training sets and out of at least 2; "
             "play more games."
         )
-    numbers = np.asarray(values, dtype=np.float64)
-    mean_in = np.where(members, numbers, 0.0).sum(axis=0) / n_in
-    mean_out = np.where(members, 0.0, numbers).sum(axis=0) / n_out
-    parts = np.where(members, (numbers - mean_in) / n_in, (mean_out - numbers) / n_out) / n
-    return mean_in - mean_out, parts
-
-
-def _between_models(
-    one: NDArray[np.float64], other: NDArray[np.float64], groups: NDArray[np.integer], n_games: int
-) -> float:
-    """Covariance of two means that comes of the models ``(games, n)``, what single records add to it taken off."""
-    _, place = np.unique(groups, return_inverse=True)
-    if place.max() + 1 < n_games:
-        order = np.argsort(place, kind="stable")
-        starts = np.flatnonzero(np.diff(place[order], prepend=-1))
-        one, other = (np.add.reduceat(each[order], starts, axis=0) for each in (one, other))
-    together = float(one.sum(axis=1) @ other.sum(axis=1))
-    return n_games / (n_games - 3) * (together - float((one * other).sum()))
+    m, (_, place) = len(values), np.unique(groups, return_inverse=True)
+    of_group = (np.arange(place.max() + 1)[:, None] == place).astype(np.float64)
+    ways = (of_group,) if len(of_group) == n_games else (of_group, np.eye(n_games))
+    effects, sums = np.empty((m, n)), np.zeros((m, n_games))
+    products = np.zeros((len(ways), m, m))
+    size = max(1, _BLOCK // (m * n_games))
+    for records in (slice(start, start + size) for start in range(0, n, size)):
+        inside, counts = members[:, records], n_in[records]
+        numbers = np.stack([np.asarray(one[:, records], dtype=np.float64) for one in values])
+        mean_in = np.where(inside, numbers, 0.0).sum(axis=1) / counts
+        mean_out = np.where(inside, 0.0, numbers).sum(axis=1) / (n_games - counts)
+        effects[:, records] = mean_in - mean_out
+        # What each game adds to the error of the mean ``[m, games, records]``.
+        numbers -= np.where(inside, mean_in[:, None], mean_out[:, None])
+        numbers /= np.where(inside, counts, counts - n_games) * n
+        sums += numbers.sum(axis=2)
+        for way, total in zip(ways, products, strict=True):
+            flat = (numbers if len(way) == n_games else way @ numbers).reshape(m, -1)
+            total += flat @ flat.T
+    covariances = [
+        n_games / (n_games - 3) * ((sums @ way.T) @ (sums @ way.T).T - total)
+        for way, total in zip(ways, products, strict=True)
+    ]
+    return effects, covariances[0], covariances[-1]

@@ -26,6 +26,7 @@ from leakgauge.membership.game import RecordSuccess
 from leakgauge.records import Units
 from leakgauge.statistics import Estimate, GameMean, GameTpr, joint_correlation, joint_quantile, outlier_p_value
 from leakgauge.statistics.intervals import normal_quantile
+from leakgauge.streams import AuditStream
 from leakgauge.training import HERE, Execution, PredictionTable
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 QUOTED_RATES = (0.01, 0.001)
 """False-positive rates at which true-positive rates in games are quoted."""
+
+LARGEST_POOL = 100_000
+"""Candidates whom games are played about, at most: with more, intervals that are narrow already get narrower."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,18 +85,20 @@ class Games:
 
     Args:
         played: by the name of the attack.
-        members: which records each model was trained on, bool ``[games, n]``.
+        members: which of the records that are played about each model was trained on, bool ``[games, n]``.
+        pool: places of these among the candidates, or persons, ``[n]``.
     """
 
     played: Mapping[str, Played]
     members: NDArray[np.bool_]
+    pool: Indices
 
     __repr__ = shapes
 
     def of(self, attacks: Sequence[MembershipAttack]) -> Games:
         """The games of some of the attacks."""
         names = [one.name for one in attacks]
-        return Games({name: one for name, one in self.played.items() if name in names}, self.members)
+        return replace(self, played={name: one for name, one in self.played.items() if name in names})
 
     def results(self, confidence: float, overlap: Overlap | None, *, among: int) -> dict[str, AttackGames]:
         """What the games amount to, by the name of the attack.
@@ -144,11 +150,14 @@ class Games:
         candidates.
 
         Args:
-            called: what each attack says of the released model ``[n]``, by name.
-            is_member: which candidates the released model was trained on, bool ``[n]``.
+            called: what each attack says of the released model about every candidate, by name.
+            is_member: which candidates the released model was trained on, bool.
         """
         shifts = np.stack(
-            [_shifts(one.called, self.members, called[name], is_member) for name, one in self.played.items()]
+            [
+                _shifts(one.called, self.members, called[name][self.pool], is_member[self.pool])
+                for name, one in self.played.items()
+            ]
         )
         return outlier_p_value(shifts)
 
@@ -159,7 +168,7 @@ def shared_quantile(correlation: NDArray[np.float64], level: float, among: int) 
     return quantile if among <= len(correlation) else max(quantile, normal_quantile(1 - 2 * level / among))
 
 
-NO_GAMES = Games({}, np.zeros((0, 0), dtype=bool))
+NO_GAMES = Games({}, np.zeros((0, 0), dtype=bool), np.zeros(0, dtype=np.int64))
 """Where there are no shadow models to play with."""
 
 
@@ -174,7 +183,8 @@ def play(
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
-    None is played where a model could not be trained: which ones fail may hang on who was in their training sets.
+    None is played where a model could not be trained: which ones fail may hang on who was in their training sets. Of
+    more than `LARGEST_POOL` candidates so many are drawn at random, without a look at what models say about them.
 
     Args:
         table: answers of the shadow models about the candidates.
@@ -190,7 +200,12 @@ def play(
     if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
-    played = {}
+    units = Units.rows(len(labels)) if units is None else units
+    pool, played = _pool(len(units), settings.seed), dict[str, Played]()
+    if len(pool) < len(units):
+        rows, of_row = units.rows_of(pool)
+        table, labels, units = table.about(rows), labels[rows], Units(of_row)
+        features = None if features is None else features[rows]
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         played[one.name] = Played.of(
@@ -199,7 +214,14 @@ def play(
             )
         )
     execution.tell(len(playable), len(playable))
-    return Games(played, members if units is None else units.agreed(members))
+    return Games(played, units.agreed(table.members), pool)
+
+
+def _pool(n: int, seed: int) -> Indices:
+    """Whom of n candidates games are played about, ascending."""
+    if n <= LARGEST_POOL:
+        return np.arange(n)
+    return np.sort(AuditStream.GAMES.generator(seed).choice(n, LARGEST_POOL, replace=False))
 
 
 def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:

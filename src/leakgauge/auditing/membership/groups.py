@@ -84,10 +84,12 @@ def _grouped(
     masks = [codes == code for code in range(len(values))]
     n_members = [int((mask & case.is_member).sum()) for mask in masks]
     n_all = [int(mask.sum()) for mask in masks]
+    pool = games.pool if games.played else np.arange(len(codes))
     names, confidence = shown_names(values, n_all), case.settings.rule.confidence
     largest = sorted(np.argsort([-n for n in n_all], kind="stable")[:most].tolist())
     held = [place for place in largest if n_all[place]]
-    known = [place for place in held if min(n_members[place], n_all[place] - n_members[place]) >= FEWEST_IN_GROUP]
+    of_kind = case.is_member[pool], ~case.is_member[pool]
+    known = [place for place in held if min((masks[place][pool] & one).sum() for one in of_kind) >= FEWEST_IN_GROUP]
 
     def advantage(place: int, confidence: float) -> Estimate:
         return _advantage(best, games, masks[place], case.is_member, confidence)
@@ -115,7 +117,7 @@ def _advantage(
 ) -> Estimate:
     """Of an attack within a group, bool ``[n]``: in games, where there are any, else of the audited model."""
     if games.played:
-        success = games.played[best.attack.name]
+        success, group = games.played[best.attack.name], group[games.pool]
         mean = game_mean(success.called[:, group], success.members[:, group], success.clusters)
         return mean.pool(confidence=confidence)
     inside, outside = best.called[group & is_member], best.called[group & ~is_member]

@@ -142,6 +142,11 @@ class MembershipAnswer(Answer):
                 "The shadow models have the random_state of the audited model where it is a number, which an attacker "
                 "may know or try. Trained with random_state=None, it has one that no attacker knows."
             )
+        if self.games.played and len(self.games.pool) < len(case.units):
+            said.append(
+                f"Games are played about {len(self.games.pool):,} of the {len(case.units):,} candidates, drawn at "
+                "random; what is said of the audited model, and of each record, is about all of them."
+            )
         if table is not None and table.failures:
             reason = next(iter(table.failures.values()))
             said.append(
