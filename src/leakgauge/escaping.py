@@ -11,10 +11,9 @@ from __future__ import annotations
 import csv
 import dataclasses
 import enum
-import io
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -95,18 +94,24 @@ def csv_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "".join(f"{','.join(map(_cell, row))}\n" for row in (header, *rows))
 
 
-def csv_rows(text: str) -> list[dict[str, str]]:
-    """The lines of such a file as text, by the names in its first line.
+def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The lines of such a file as text, by the names in its first line, one after the other.
+
+    Args:
+        lines: of a file that was opened with ``newline=""``.
+        header: the names that its first line holds.
 
     Raises:
-        ValueError: if there is no first line, or a line has another number of cells.
+        ValueError: if it holds others or there is none, or a line has another number of cells.
     """
+    rows = (map(_as_written, row) for row in csv.reader(lines))
     try:
-        read = list(csv.reader(io.StringIO(text, newline="")))
+        if list(next(rows, ())) != list(header):
+            raise ValueError("other columns")
+        for row in rows:
+            yield dict(zip(header, row, strict=True))
     except csv.Error:
         raise ValueError("no CSV") from None
-    header, *rows = [[_GUARDED.sub(r"\1", cell) for cell in row] for row in read]
-    return [dict(zip(header, row, strict=True)) for row in rows]
 
 
 def _shown(char: str, before: str) -> str:
@@ -121,10 +126,16 @@ def _shown(char: str, before: str) -> str:
 
 def _cell(held: object) -> str:
     text = "" if held is None else str(held)
+    if text.isalnum() or isinstance(held, float):
+        return text
     if isinstance(held, str) and not _is_number(held):
         text = _FORMULA.sub(r"\1'", text)
     # Python's own writer leaves a carriage return unquoted, which its reader takes for the end of the line.
     return '"' + text.replace('"', '""') + '"' if re.search(r'[",;|\t\r\n]', text) else text
+
+
+def _as_written(cell: str) -> str:
+    return _GUARDED.sub(r"\1", cell) if "'" in cell else cell
 
 
 def _is_number(text: str) -> bool:

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -9,6 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.auditing import Document, Run, Settings, audit
 from leakgauge.auditing.document import dump, load, schema
 from leakgauge.errors import StoreError
+from leakgauge.report import page
+from leakgauge.report.page import write_report
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
@@ -78,6 +81,42 @@ def test_a_run_folder_holds_the_results_and_keeps_them_private(results, tmp_path
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in run.folder.iterdir() if path.is_file())
     private = (run.folder / "records.csv").read_text() + (run.folder / "result.json").read_text()
     assert "train/" not in private
+
+
+def test_the_first_lines_of_each_model_are_read_and_shown(results, tmp_path, monkeypatch):
+    """So many of each, as they stand; a page with fewer than all says so."""
+    run = Run.start(tmp_path / "run", {"seed": 0})
+    document = Document.of("both", results)
+    run.write_results(document, results)
+    lines, first = run.records(), run.records(most=5)
+    names = list(dict.fromkeys(line["model"] for line in lines))
+    assert len(names) == 2
+    assert first == [line for name in names for line in [one for one in lines if one["model"] == name][:5]]
+    held = [float(line["score"]) for line in lines[:120]]
+    assert held == [pytest.approx(record.score, abs=1e-9) for record in results[0].records]
+    said = "This page holds the first 5 records of 120, those in the training set before others"
+    assert said not in write_report(run, document).read_text()
+    monkeypatch.setattr(page, "MOST_RECORDS", 5)
+    text = write_report(run, document).read_text()
+    assert text.count(said) == 2
+    listed = {one.record for result in results for one in result.most_exposed} | {line["record"] for line in first}
+    assert {line["record"] for line in lines if line["record"] in text} == listed
+
+
+def test_the_table_of_records_is_a_sequence_of_lines(results):
+    """Made of columns when they are asked for, the same each time; nothing of it is shown but its length."""
+    table = results[0].records
+    lines = tuple(table)
+    assert len(table) == len(lines) == 120
+    assert (table[0], table[-1], table[3:7:2], table[::-1][0]) == (lines[0], lines[-1], lines[3:7:2], lines[-1])
+    assert lines[5] in table
+    assert table.index(lines[5]) == 5
+    assert table == lines
+    assert table == replace(results[0]).records
+    assert table != results[1].records
+    assert repr(table) == "RecordTable of 120"
+    with pytest.raises(IndexError):
+        table[120]
 
 
 def test_a_folder_of_another_audit_is_not_touched(tmp_path):

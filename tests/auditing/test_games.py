@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Description, MembershipAttackResult, ReleaseRule, RocCurve, Settings, Verdict, audit
+from leakgauge.auditing.membership import games
 from leakgauge.auditing.membership.findings import RELEASED_MEASURE, findings, largest_on_model
 from leakgauge.auditing.membership.games import NO_GAMES, Games, Played, play
 from leakgauge.auditing.membership.question import said_of_holdout
@@ -18,7 +19,7 @@ from leakgauge.auditing.membership.result import AttackGames
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.models import AnswerKind, FunctionProbabilities
-from leakgauge.records import Records
+from leakgauge.records import Records, Units
 from leakgauge.statistics import Estimate
 from leakgauge.training import (
     DenseSubsets,
@@ -78,7 +79,7 @@ def test_rates_at_other_thresholds_stand_beside_the_advantage():
     members = balanced_subsets(400, 200, 52, rng).members
     scores = rng.normal(size=members.shape) + 1.5 * members
     success = RecordSuccess("any", np.zeros(400), 52, scores, members, np.arange(52))
-    (found,) = Games({"any": Played.of(success)}, members).results(0.95, None, among=4).values()
+    (found,) = Games({"any": Played.of(success)}, members, np.arange(400)).results(0.95, None, among=4).values()
     assert found.auc.low < ndtr(1.5 / np.sqrt(2)) < found.auc.high
     assert found.auc_population.half_width >= found.auc.half_width
     low, very_low = found.tpr
@@ -100,6 +101,58 @@ def test_games_are_not_played_where_models_failed_or_are_too_few():
     assert play(failed, np.zeros(N, dtype=int), PLAYED[:1], Settings()) is NO_GAMES
 
 
+def test_games_of_many_candidates_are_those_of_the_candidates_drawn(monkeypatch):
+    """Drawn once for all attacks, whatever the models say; a person is drawn with all rows."""
+    monkeypatch.setattr(games, "LARGEST_POOL", 50)
+    rng = np.random.default_rng(22)
+    of_row = np.sort(rng.integers(0, N, 2 * N))
+    persons = Units.of(of_row)
+    drawn = balanced_subsets(len(persons), len(persons) // 2, N_GAMES, rng).members
+    for units, members in (
+        (None, balanced_subsets(N, N // 2, N_GAMES, rng).members),
+        (persons, drawn[:, persons.of_row]),
+    ):
+        n = members.shape[1]
+        labels = rng.integers(0, 2, n)
+        p = 1 / (1 + np.exp(-rng.normal(size=(N_GAMES, n)) - members))
+        table = table_of(np.log(np.stack([1 - p, p], axis=-1)), members)
+        attacks = [one for one in PLAYED if AnswerKind.PROBABILITIES in one.kinds]
+        found = play(table, labels, attacks, Settings(seed=3), units=units)
+        assert len(np.unique(found.pool)) == 50 == found.members.shape[1]
+        assert found.pool.max() < (n if units is None else len(units))
+        rows = found.pool if units is None else np.flatnonzero(np.isin(units.of_row, found.pool))
+        own = None if units is None else Units.of(units.of_row[rows])
+        alone = play(table.about(rows), labels[rows], attacks, Settings(seed=3), units=own)
+        assert found.results(0.95, None, among=1) == alone.results(0.95, None, among=1)
+        np.testing.assert_array_equal(found.members, alone.members)
+        other = play(table, labels, attacks[:1], Settings(seed=4), units=units)
+        assert not np.array_equal(found.pool, other.pool)
+
+
+def test_an_audit_of_many_candidates_says_about_how_many_games_are_played(monkeypatch):
+    """The released model and the table of records are about all of them; small groups in what is drawn are not told."""
+    rng = np.random.default_rng(23)
+    X = rng.normal(size=(600, 4))
+    y = rng.choice(["rare", "usual", "often"], p=[0.12, 0.44, 0.44], size=600)
+    data = {"train": (X[:300], y[:300]), "holdout": (X[300:], y[300:])}
+    settings = Settings(n_influence=0)
+    whole = audit(DecisionTreeClassifier(random_state=0).fit(*data["train"]), **data, settings=settings)
+    monkeypatch.setattr(games, "LARGEST_POOL", 200)
+    part = audit(DecisionTreeClassifier(random_state=0).fit(*data["train"]), **data, settings=settings)
+    said = [one for one in part.notes if one.startswith(f"Games are played about 200 of the {len(whole.records)}")]
+    assert len(said) == 1
+    assert not any(note.startswith("Games are played about") for note in whole.notes)
+    assert whole.verdict == part.verdict == Verdict.FAILS
+    assert part.records == whole.records
+    for one, other in zip(part.attacks, whole.attacks, strict=True):
+        assert one.advantage == other.advantage
+        assert (one.games.pool.n, other.games.pool.n) == (200, len(whole.records))
+        assert abs(one.games.pool.value - other.games.pool.value) < one.games.pool.half_width
+    (by_class,), (all_classes,) = part.membership_by_group, whole.membership_by_group
+    assert [group.n_members for group in by_class.groups if group.n_members is None] == [None]
+    assert None not in [group.n_members for group in all_classes.groups]
+
+
 def siblings(rng, shift=0.0, n_games=39):
     """Decisions of models on random halves, the last of which gives its members away by ``shift`` more."""
     members = np.stack([rng.permutation(np.arange(N) < N // 2) for _ in range(n_games + 1)])
@@ -107,7 +160,7 @@ def siblings(rng, shift=0.0, n_games=39):
     more[-1] = shift
     called = (rng.random(members.shape) < 0.5 + (0.1 + more) * np.where(members, 1, -1)).astype(float)
     success = RecordSuccess("any", np.zeros(N), n_games, called[:-1] - 0.5, members[:-1], np.arange(n_games))
-    return Games({"any": success}, members[:-1]).outlier({"any": called[-1]}, members[-1])
+    return Games({"any": success}, members[:-1], np.arange(N)).outlier({"any": called[-1]}, members[-1])
 
 
 def test_null_a_model_like_its_siblings_is_no_outlier():

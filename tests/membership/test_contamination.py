@@ -190,7 +190,7 @@ def test_bad_input_is_refused():
         contamination(table, table.answers[0], labels, members[0] & (np.arange(40) != np.argmax(members[0])))
     with pytest.raises(DataError, match="members must be bool"):
         contamination(table, table.answers[0], labels, members[0] * 1)
-    with pytest.raises(DataError, match=r"without model 0 and its complement no other was trained on record \d+"):
+    with pytest.raises(DataError, match=r"without model 0 and its complement no other was trained on some record"):
         contamination(table.rows(np.arange(2)), table.answers[2], labels, members[2])
     with pytest.raises(ModelError, match="at most 0 and not NaN"):
         contamination(table, np.full((40, 2), np.nan), labels, members[0])

@@ -79,7 +79,7 @@ class AuditResult(AuditDocument):
         ids: opaque id to the id in the user's own table; never part of any file but ``ids.csv``.
     """
 
-    records: tuple[ExposedRecord, ...]
+    records: Sequence[ExposedRecord]
     ids: dict[str, str] = field(repr=False)
 
     @property

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,24 +45,58 @@ def persons_note(about: Description) -> str:
     )
 
 
-def records_table(case: Case) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
+class RecordTable(Sequence[ExposedRecord]):
+    """Lines of the table of records, kept column by column and made when they are asked for.
+
+    Args:
+        columns: of all fields of :class:`~leakgauge.auditing.ExposedRecord`, of one length.
+    """
+
+    def __init__(self, columns: Mapping[str, list[Any]]) -> None:
+        self._columns = columns
+
+    def __len__(self) -> int:
+        return len(self._columns["record"])
+
+    @overload
+    def __getitem__(self, place: int) -> ExposedRecord: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[ExposedRecord, ...]: ...
+    def __getitem__(self, place: int | slice) -> ExposedRecord | tuple[ExposedRecord, ...]:
+        if isinstance(place, slice):
+            return tuple(RecordTable({name: column[place] for name, column in self._columns.items()}))
+        return ExposedRecord(**{name: column[place] for name, column in self._columns.items()})
+
+    def __iter__(self) -> Iterator[ExposedRecord]:
+        names = list(self._columns)
+        return (
+            ExposedRecord(**dict(zip(names, line, strict=True))) for line in zip(*self._columns.values(), strict=True)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"RecordTable of {len(self)}"
+
+
+def records_table(case: Case) -> tuple[RecordTable, dict[str, str]]:
     """One line for each candidate or person, most exposed first, of the columns of all answers; whose ids are whose."""
     n, is_member = len(case.units), case.member_units
-    known = [one.name for one in fields(ExposedRecord) if one.name not in ("record", "member")]
-    columns: dict[str, Any] = {name: [None] * n for name in known}
+    told: dict[str, Sequence[Any]] = {}
     for answer in case.found.values():
-        columns |= answer.columns(case)
-    keys = [
-        -np.nan_to_num(np.asarray(columns[name], dtype=np.float64), nan=-np.inf) for name in reversed(MOST_EXPOSED_BY)
-    ]
-    order = np.lexsort([np.arange(n), *keys, ~is_member])
-    rows = tuple(
-        ExposedRecord(
-            case.opaque[i], bool(is_member[i]), **{name: _plain(column[i]) for name, column in columns.items()}
-        )
-        for i in order
-    )
-    return rows, {name: str(own) for name, own in zip(case.opaque, _own(case.candidates), strict=True)}
+        told |= answer.columns(case)
+    numbers = {name: np.asarray(told[name], dtype=np.float64) for name in MOST_EXPOSED_BY if name in told}
+    keys = [-np.nan_to_num(one, nan=-np.inf) for one in reversed(numbers.values())]
+    order = np.lexsort([np.arange(n), *keys, ~is_member]).tolist()
+    known: dict[str, Sequence[Any]] = {"record": case.opaque, "member": is_member.tolist()} | told
+    columns = {
+        one.name: [_plain(known[one.name][i]) for i in order] if one.name in known else [None] * n
+        for one in fields(ExposedRecord)
+    }
+    return RecordTable(columns), {name: str(own) for name, own in zip(case.opaque, _own(case.candidates), strict=True)}
 
 
 def _plain(value: Any) -> Any:

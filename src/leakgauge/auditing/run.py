@@ -15,14 +15,14 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
-import io
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -138,9 +138,10 @@ class Run:
 
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
-        rows = [(one_line(r.description.model), record) for r in results for record in r.records]
+        rows = ((model, record) for r in results for model in [one_line(r.description.model)] for record in r.records)
         columns = [f.name for f in fields(ExposedRecord)]
-        table = ([model, *(getattr(record, name) for name in columns)] for model, record in rows)
+        cells = attrgetter(*columns)
+        table = ((model, *cells(record)) for model, record in rows)
         self.write_text("records.csv", csv_table(["model", *columns], table))
         ids = {opaque: own for result in results for opaque, own in result.ids.items()}
         self.write_text("ids.csv", csv_table(["record", "id"], ids.items()))
@@ -231,9 +232,14 @@ class Run:
         """Whether every verdict in the file, of the whole, each audit and each finding, is the one of its numbers."""
         return _verdicts(self.written()) == _verdicts(self.document())
 
-    def records(self) -> list[dict[str, str]]:
-        """The lines of ``records.csv`` as text."""
-        return self._read_csv("records.csv", ["model", *(f.name for f in fields(ExposedRecord))])
+    def records(self, most: int | None = None) -> list[dict[str, str]]:
+        """The lines of ``records.csv`` as text: all, or so many of each model, most exposed first."""
+        held, of_model = list[dict[str, str]](), Counter[str]()
+        for line in self._read_csv("records.csv", ["model", *(f.name for f in fields(ExposedRecord))]):
+            of_model[line["model"]] += 1
+            if most is None or of_model[line["model"]] <= most:
+                held.append(line)
+        return held
 
     def ids(self) -> dict[str, str]:
         """Opaque id to the user's own."""
@@ -246,19 +252,15 @@ class Run:
         write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
         return path
 
-    def _read_csv(self, name: str, columns: list[str]) -> list[dict[str, str]]:
+    def _read_csv(self, name: str, columns: list[str]) -> Iterator[dict[str, str]]:
         refuse_links(self.folder)
         path = self.folder / name
         try:
             with path.open(newline="", encoding="utf-8") as file:
-                text = file.read()
-            header, *rows = csv.reader(io.StringIO(text, newline=""))
-            if header != columns or any(len(row) != len(columns) for row in rows):
-                raise ValueError("other columns")
-            return csv_rows(text)
+                yield from csv_rows(file, columns)
         except OSError as error:
             raise StoreError(f"{path} cannot be read ({error.strerror}); give the folder of a finished audit") from None
-        except (ValueError, csv.Error):
+        except ValueError:
             raise StoreError(f"{path} is damaged; run the audit again") from None
 
 

@@ -76,7 +76,7 @@ def _chosen(run: Run, top: int, model: str | None, show_ids: bool) -> dict[str, 
     from leakgauge.errors import ConfigError, StoreError
 
     members: dict[str, list[dict[str, str]]] = {}
-    for line in run.records():
+    for line in run.records(most=top):
         if line["member"] == "True":
             members.setdefault(line["model"], []).append(line)
     if model is not None and model not in members:

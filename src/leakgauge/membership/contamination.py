@@ -38,6 +38,9 @@ from leakgauge.training import PredictionTable
 # Differences below this share of a signal are rounding errors, and a tie is no evidence.
 _ROUNDING = 1e-9
 
+_BLOCK = 250_000
+"""Numbers in a temporary array, about: what a processor's cache holds."""
+
 
 @dataclass(frozen=True)
 class Contamination:
@@ -95,22 +98,22 @@ def contamination(
             f"siblings must be trained on as many candidates as the model, {sizes[-1]}, got {sizes[:-1].min()} to "
             f"{sizes[:-1].max()}; draw their training sets of that size"
         )
-    signals = rising_signals(siblings.kind, np.concatenate([siblings.answers, answers[None]]), labels)
-    if np.isnan(signals).any():
-        raise ModelError("an answer is NaN; leave out models that could not be trained")
     complements = _complements(members)
-    inside = _mean_of_others(signals, members, complements)
-    outside = _mean_of_others(signals, ~members, complements)
-    way = np.where(np.abs(inside - outside) > _ROUNDING * (1 + np.abs(outside)), inside - outside, 0.0)
-    out, own = _share_of_way(signals - outside, way, ~members), _share_of_way(signals - outside, way, members)
-    losses = signals**2 if siblings.kind is AnswerKind.VALUES else np.logaddexp(0.0, -signals)
-    above = losses - _mean_of_others(losses, ~members, complements)
-    below = -np.where(members, 0.0, above).sum(axis=1)  # holdouts are of one size, or of as many persons
+    found = np.zeros((5, len(members)))
+    size = max(1, _BLOCK // len(members))
+    for block in (slice(start, start + size) for start in range(0, n, size)):
+        told = np.concatenate([siblings.answers[:, block], answers[None, block]])
+        signals = rising_signals(siblings.kind, told, labels[block])
+        if np.isnan(signals).any():
+            raise ModelError("an answer is NaN; leave out models that could not be trained")
+        found += _of_records(siblings.kind, signals, members[:, block], complements)
+    moved_out, way_out, moved_in, way_in, below = found
+    out, own = (moved / np.where(way > 0, way, 1.0) for moved, way in ((moved_out, way_out), (moved_in, way_in)))
     typical, reach = out[:-1].mean(), own[:-1].mean() - out[:-1].mean()
-    found = reach > 0
+    tells = reach > 0
     return Contamination(
-        float((out[-1] - typical) / reach) if found else None,
-        float(out[:-1].std(ddof=1) / reach) if found else None,
+        float((out[-1] - typical) / reach) if tells else None,
+        float(out[:-1].std(ddof=1) / reach) if tells else None,
         _rank_p_value(out),
         _rank_p_value(below),
         len(siblings),
@@ -119,9 +122,10 @@ def contamination(
 
 def _complements(members: Flags) -> Flags:
     """Which models are trained on exactly the records that each is not, bool ``[models, models]``."""
-    shared = members.astype(np.int64) @ members.T
     sizes = members.sum(axis=1)
-    apart: Flags = (shared == 0) & (sizes[:, None] + sizes == members.shape[1])
+    apart = sizes[:, None] + sizes == members.shape[1]
+    for i, j in np.argwhere(np.triu(apart)):
+        apart[i, j] = apart[j, i] = not (members[i] & members[j]).any()
     return apart
 
 
@@ -130,21 +134,29 @@ def _mean_of_others(values: Floats, group: Flags, complements: Flags) -> Floats:
     left_out = complements | np.eye(len(group), dtype=bool)
     n = np.count_nonzero(group, axis=0) - left_out.astype(np.int64) @ group
     if (n <= 0).any():
-        model, record = (int(i) for i in np.argwhere(n <= 0)[0])
         raise DataError(
-            f"without model {model} and its complement no other was trained on record {record}, or none without it; "
-            "train more siblings, on balanced sets"
+            f"without model {int(np.argwhere(n <= 0)[0, 0])} and its complement no other was trained on some record, "
+            "or none without it; train more siblings, on balanced sets"
         )
     chosen = np.where(group, values, 0.0)
     mean: Floats = (chosen.sum(axis=0) - left_out.astype(np.float64) @ chosen) / n
     return mean
 
 
-def _share_of_way(moved: Floats, way: Floats, group: Flags) -> Floats:
-    """`P` of each model over a group of its records, ``[models]``: least squares of how far on the whole way."""
-    squares = np.where(group, way**2, 0.0).sum(axis=1)
-    share: Floats = np.where(group, moved * way, 0.0).sum(axis=1) / np.where(squares > 0, squares, 1.0)
-    return share
+def _of_records(kind: AnswerKind, signals: Floats, members: Flags, complements: Flags) -> Floats:
+    """What some of the records add to the sums of each model ``[5, models]``.
+
+    Of its own holdout and of its members how far signals moved on the way from models without a record to models with
+    it, and that way, as least squares have them (`P` is their ratio); and how far losses on its holdout lie below.
+    """
+    inside = _mean_of_others(signals, members, complements)
+    outside = _mean_of_others(signals, ~members, complements)
+    way = np.where(np.abs(inside - outside) > _ROUNDING * (1 + np.abs(outside)), inside - outside, 0.0)
+    moved = (signals - outside) * way
+    losses = signals**2 if kind is AnswerKind.VALUES else np.logaddexp(0.0, -signals)
+    below = _mean_of_others(losses, ~members, complements) - losses  # holdouts are of one size, or of as many persons
+    parts = (moved, ~members), (way**2, ~members), (moved, members), (way**2, members), (below, ~members)
+    return np.stack([np.where(group, part, 0.0).sum(axis=1) for part, group in parts])
 
 
 def _rank_p_value(statistics: Floats) -> float:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, over_last
 from leakgauge.errors import ModelError
 from leakgauge.membership._checks import (
     checked_members,
@@ -120,10 +120,10 @@ def scores(target: ArrayLike, mean_in: ArrayLike, mean_out: ArrayLike) -> NDArra
     # Long et al. 2017, section 5.3: member iff KL(q || mean_out) > KL(q || mean_in).
     usable = (inside > 0) & (outside > 0)
     ratio = np.log(np.where(usable, inside, 1.0)) - np.log(np.where(usable, outside, 1.0))
-    score: NDArray[np.float64] = np.sum(q * ratio, axis=1)
-    score[np.abs(score) <= _ROUNDING * q.sum(axis=1)] = 0.0
-    infinite_in = np.any((q > 0) & (inside == 0), axis=1)
-    infinite_out = np.any((q > 0) & (outside == 0), axis=1)
+    score = over_last(np.add, q * ratio)
+    score[np.abs(score) <= _ROUNDING * over_last(np.add, q)] = 0.0
+    infinite_in = over_last(np.logical_or, (q > 0) & (inside == 0))
+    infinite_out = over_last(np.logical_or, (q > 0) & (outside == 0))
     score[infinite_out] = np.inf
     score[infinite_in] = -np.inf
     score[infinite_in & infinite_out] = 0.0

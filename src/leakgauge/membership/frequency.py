@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, over_last
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
@@ -121,10 +121,10 @@ def scores_from_counts(
     # Long et al. 2017, section 5.3: ln of the product over classes of o_in / o_out, zeros set apart.
     usable = (o_in > 0) & (o_out > 0)
     ratio = np.log(np.where(usable, o_in, 1.0)) - np.log(np.where(usable, o_out, 1.0))
-    score: NDArray[np.float64] = np.sum(ratio, axis=1)
+    score = over_last(np.add, ratio)
     score[np.abs(score) <= _ROUNDING * o_in.shape[1]] = 0.0
-    above = np.any((o_in > 0) & (o_out == 0), axis=1)
-    below = np.any((o_in == 0) & (o_out > 0), axis=1)
+    above = over_last(np.logical_or, (o_in > 0) & (o_out == 0))
+    below = over_last(np.logical_or, (o_in == 0) & (o_out > 0))
     score[above] = np.inf
     score[below] = -np.inf
     score[above & below] = 0.0

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.arrays import Floats, Numbers
+from leakgauge.arrays import Floats, Numbers, over_last
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
@@ -107,9 +107,9 @@ def confidences(log_probabilities: ArrayLike, labels: ArrayLike, *, largest: flo
     where = own_class.reshape((1,) * (logs.ndim - 2) + (-1, 1))
     own = np.take_along_axis(logs, where, axis=-1)[..., 0]
     others = np.where(np.arange(logs.shape[-1]) == where, -np.inf, logs)
-    top = np.maximum(others.max(axis=-1), -1e300)  # finite also where all others are 0
+    top = np.maximum(over_last(np.maximum, others), -1e300)  # finite also where all others are 0
     with np.errstate(divide="ignore"):
-        log_others = top + np.log(np.exp(others - top[..., None]).sum(axis=-1))
+        log_others = top + np.log(over_last(np.add, np.exp(others - top[..., None])))
     # Neither side may be infinite before they are subtracted; both cannot be, unless all probabilities are 0.
     limit = 2 * MAX_LOG_ODDS_NATS
     signal: Floats = np.clip(np.maximum(own, -limit) - np.maximum(log_others, -limit), -largest, largest)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, over_last
 from leakgauge.checking import number
 from leakgauge.errors import ModelError
 from leakgauge.membership._checks import (
@@ -86,7 +86,7 @@ def own_probabilities(log_probabilities: ArrayLike, labels: ArrayLike, *, temper
             "log_probabilities must have shape [records, classes] or [models, records, classes] with at least one of "
             f"each and two classes, got {logs.shape}."
         )
-    top = logs.max(axis=-1)
+    top = over_last(np.maximum, logs)
     if not np.all((top <= 1e-6) & (top > -math.inf)):
         raise ModelError(
             "log_probabilities must be at most 0, not NaN and not -infinity for all classes: if these are "
@@ -95,7 +95,7 @@ def own_probabilities(log_probabilities: ArrayLike, labels: ArrayLike, *, temper
     softened = np.exp((logs - top[..., None]) / temperature)
     codes = checked_labels(labels, *logs.shape[-2:])
     where = codes.reshape((1,) * (logs.ndim - 2) + (-1, 1))
-    own: Floats = np.take_along_axis(softened, where, axis=-1)[..., 0] / softened.sum(axis=-1)
+    own: Floats = np.take_along_axis(softened, where, axis=-1)[..., 0] / over_last(np.add, softened)
     return own
 
 
@@ -233,7 +233,9 @@ def _standing(log_ratio: Floats, gamma: float, threshold: float, break_ties: boo
     number(least=1)("gamma", gamma)
     number(least=0, below=1)("threshold", threshold)
     # Since gamma is at least 1 no record beats itself.
-    beaten = np.searchsorted(np.sort(log_ratio), log_ratio - math.log(gamma) - _ROUNDING, side="left")
+    order, beaten = np.argsort(log_ratio), np.empty(log_ratio.size, dtype=np.int64)
+    rising = log_ratio[order]  # in order, most look-ups are in the cache
+    beaten[order] = np.searchsorted(rising, rising - math.log(gamma) - _ROUNDING, side="left")
     others = max(1, log_ratio.size - 1)
     score: Floats = beaten / others - threshold
     if break_ties:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -43,8 +44,8 @@ def render_html(document: Document, provenance: Provenance | None = None, record
     Args:
         document: one or several audits.
         provenance: when, by whom and of what; without it the page says only what the result does.
-        records: all lines of the table of records, each by column, under opaque ids; without them the page lists the
-            most exposed ones alone.
+        records: lines of the table of records, each by column, under opaque ids, most exposed first: all, or the
+            first of each model; without them the page lists the most exposed ones alone.
 
     Returns:
         The text of an HTML file. Its content policy allows its own style and script, by hash, and nothing else.
@@ -56,15 +57,17 @@ def render_html(document: Document, provenance: Provenance | None = None, record
         f"default-src 'none'; style-src 'sha256-{_sha256(style)}'; script-src 'sha256-{_sha256(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    several = len(document.audits) != 1
+    several, n_held = len(document.audits) != 1, Counter(row["model"] for row in records)
     return (
         _environment()
         .get_template("page.html")
         .render(
             document=document,
-            views=[_view(audit, i, hashes.get(audit.description.model)) for i, audit in enumerate(document.audits)],
+            views=[
+                _view(audit, i, hashes.get(audit.description.model), n_held[one_line(audit.description.model)])
+                for i, audit in enumerate(document.audits)
+            ],
             provenance=provenance,
-            has_records=bool(records),
             scales=_scales(finding for audit in document.audits for finding in audit.findings),
             chapters=[one for one in CHAPTERS if any(one.is_asked(audit) for audit in document.audits)],
             several=several,
@@ -97,13 +100,13 @@ def write_html(document: Document, path: str | Path) -> Path:
 
 
 def write_report(run: Run, document: Document) -> Path:
-    """Write ``report.html`` of a finished run, with where it comes from and all of its records, and seal the folder.
+    """Write ``report.html`` of a finished run, with where it comes from and its records, and seal the folder.
 
     Raises:
         StoreError: the folder cannot be read, or the file not be written.
     """
     try:
-        records = run.records()
+        records = run.records(most=MOST_RECORDS)
     except StoreError:  # handed on without its table: the result lists the most exposed
         records = []
     text = render_html(document, run.provenance(), records).encode("utf-8", "replace")
@@ -144,6 +147,7 @@ class View:
         settings: the method, flattened.
         ways: how the intervals were computed.
         hashes: of its records and of the model, where they are known.
+        n_held: records that the page holds.
     """
 
     audit: AuditDocument
@@ -155,6 +159,7 @@ class View:
     settings: tuple[tuple[str, str], ...]
     ways: tuple[Way, ...]
     hashes: Hashes | None
+    n_held: int
 
     @property
     def strongest(self) -> dict[str, Finding]:
@@ -167,7 +172,7 @@ class View:
         return found
 
 
-def _view(audit: AuditDocument, index: int, hashes: Hashes | None = None) -> View:
+def _view(audit: AuditDocument, index: int, hashes: Hashes | None = None, n_held: int = 0) -> View:
     return View(
         audit=audit,
         key=f"m{index + 1}",
@@ -180,6 +185,7 @@ def _view(audit: AuditDocument, index: int, hashes: Hashes | None = None) -> Vie
         settings=tuple(_flat({**audit.method, "rule": asdict(audit.rule)})),
         ways=_ways(audit),
         hashes=hashes,
+        n_held=n_held,
     )
 
 
@@ -244,6 +250,9 @@ def _data(document: Document, records: Sequence[Row]) -> dict[str, Any]:
             found["records"] = _columns(of_model, audit.rule.dtp)
     return {"name": document.name, "verdict": document.verdict, "audits": drawn}
 
+
+MOST_RECORDS = 50_000
+"""Of each model that a page holds, the most exposed: a few megabytes."""
 
 RECORD_COLUMNS = ("pdtp", "change", "noise_floor", "success", "score")
 """Numbers of a record that the page shows."""
