@@ -67,6 +67,7 @@ class AuditStream(Stream):
     QUERIES = b"queries"  # training records that models without another are asked about
     CANARIES = b"canaries"  # and their coins, which no training may draw
     GAMES = b"games"  # whom games are played about, where there are very many
+    INFERRED = b"inferred"  # at whom attribute inference is played, where there are very many
     ATTACK_ORDER = b"attack order"  # in which attacks of the user's are shown the candidates
 
 

@@ -198,6 +198,24 @@ def test_the_deviation_and_the_confusion_may_be_published(people, regression):
     assert set(flat.people.guessed.tolist()) == {int(np.argmax(flat.prior))}
 
 
+def test_attacks_on_some_are_those_on_a_table_of_them_and_people_are_looked_at_all(regression):
+    """What is published with the model stays that of its whole training set."""
+    model, train, holdout, attacker = regression
+    inside, outside = np.arange(3, 200, 4), np.arange(1, 200, 3)
+    given = {"attacker": attacker, "membership": sizes, "prior": [0.5, 0.3, 0.2], "sigma_in": 0.5, "group_by": "sex"}
+    some = infer(model, train, holdout, "gene", played=np.concatenate([inside, 200 + outside]), **given)
+    alone, whole = (
+        infer(model, *sets, "gene", **given) for sets in ((train[inside], holdout[outside]), (train, holdout))
+    )
+    assert (some.n_members, some.n_others) == (len(inside), len(outside)) == (alone.n_members, alone.n_others)
+    assert some.attacks == alone.attacks
+    assert some.tail == alone.tail != whole.tail
+    assert (some.best_guess_others, some.advantage_without) == (alone.best_guess_others, alone.advantage_without)
+    for name in ("values", "guessed", "margins", "p_values"):
+        np.testing.assert_array_equal(getattr(some.people, name), getattr(whole.people, name))
+    assert some.people.n_alike == whole.people.n_alike == np.bincount(holdout.features[:, 2].astype(int)).max()
+
+
 def test_the_same_seed_gives_the_same_numbers(regression):
     model, train, holdout, attacker = regression
     first, second = (

@@ -29,6 +29,7 @@ from leakgauge.auditing import (
     audit_subject,
     subject,
 )
+from leakgauge.auditing.attributes import measurement as attributes_measurement
 from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings
 from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK, _membership
 from leakgauge.auditing.config import Config, load_config
@@ -195,6 +196,28 @@ def test_a_model_that_remembers_fails_on_the_hidden_column():
     assert not any(line.startswith("Attribute inference:") for line in result.not_tested)
     assert "Attribute inference of columns other than gene." in result.not_tested
     assert result.method["hidden_columns"] == ["gene"]
+
+
+def test_of_very_many_candidates_a_part_is_played_and_all_members_are_looked_at(monkeypatch):
+    """As many members as others, where there are; the sides are drawn apart, and so are none of too few."""
+    given, settings = parts(150, 300), dataclasses.replace(QUICK, seed=5, attributes=("gene",), n_shadows=8)
+    learner = SklearnLearner(RandomForestClassifier(5))
+    whole = audit(learner, **given, settings=settings)
+    monkeypatch.setattr(attributes_measurement, "LARGEST_POOL", 340)
+    part = audit(learner, **given, settings=settings)
+    (told,), (of_all,) = part.attributes, whole.attributes
+    assert (told.n_members, told.n_others, of_all.n_members, of_all.n_others) == (150, 170, 150, 240)
+    assert "Attacks that infer “gene” were carried out on 150 members and 170 others, drawn at random" in str(
+        part.notes
+    )
+    assert "carried out on" not in str(whole.notes)
+    assert (told.exposed, told.prior) == (of_all.exposed, of_all.prior)
+    assert [one.exposed_attributes for one in part.records] == [one.exposed_attributes for one in whole.records]
+    assert {one.name for one in told.attacks} == {one.name for one in of_all.attacks} >= {"shadow-inversion"}
+    for one, other in zip(told.attacks, of_all.attacks, strict=True):
+        if one.name != "shadow-inversion":  # learned from those it is about
+            assert one.members.value == other.members.value
+        assert one.others.n == 170
 
 
 def test_membership_of_a_regressor_is_told_by_its_root_mean_squared_error():

@@ -55,6 +55,7 @@ class RecordsWithAttribute:
         p_values: rank of the margin among non-members who hold the same value, ``[n]``.
         exposure: those who stand out, with the share of false discoveries kept. Whoever is not among them is not
             thereby safe.
+        n_alike: non-members who hold the value that most of them hold.
     """
 
     ids: NDArray[Any]
@@ -63,6 +64,7 @@ class RecordsWithAttribute:
     margins: Floats
     p_values: Floats
     exposure: IdentifiedRecords
+    n_alike: int
 
     __repr__ = shapes
 
@@ -146,6 +148,7 @@ def infer(
     alone: float = 0.95,
     q: float = 0.05,
     tail_level: float = 0.0125,
+    played: ArrayLike | None = None,
     seed: int = 0,
 ) -> Inference:
     """Play the attribute game against one model with every attack that is possible.
@@ -159,8 +162,8 @@ def infer(
         attacker: records that belong to the attacker, in neither set. Without them attacks that learn are left out, and
             the best guess without the model is learned from the other holdout records.
         membership: a membership attack for the reductions; without it they are left out.
-        shadows: answers of shadow models about the members, then the others; without them the attack that needs them is
-            left out.
+        shadows: answers of shadow models about those attacks are carried out on; without them the attack that needs
+            them is left out.
         attacks: the names of those to carry out; by default all that are possible.
         group_by: the name of a categorical column whose groups are looked at apart.
         sigma_in: deviation that inverting a regressor reckons with; by default the training error.
@@ -170,6 +173,8 @@ def infer(
         alone: confidence of the interval on each advantage alone, in (0, 1).
         q: false discovery rate of the list of exposed people, in (0, 1).
         tail_level: probability that the bound on the tail odds exceeds the truth, in (0, 1).
+        played: places of the records that attacks are carried out on, members first, then the others, at least two of
+            each; by default all. Who is exposed is told of all members in any case.
         seed: draws what is drawn.
 
     Raises:
@@ -193,21 +198,22 @@ def infer(
     own = None if attacker is None else _own(model, attacker, hidden)
     frequencies = _frequencies(prior, truth if own is None else np.concatenate([truth, own.values]), hidden)
     published = _published(model, train, kind, sigma_in, confusion)
-    known, categorical = _known(everybody, hidden)
-    evidence = AttributeEvidence(
-        kind,
-        told,
-        everybody.labels,
-        frequencies,
-        known,
-        categorical,
-        *published,
-        scale=float(np.std(everybody.labels)) or 1.0,
-        membership=None if membership is None else _membership(membership, everybody, hidden, told),
-        own=own,
-        shadows=shadows,
-        seed=seed,
-    )
+    scale = float(np.std(everybody.labels)) or 1.0
+
+    def of(people: Records, told: Floats) -> AttributeEvidence:
+        known = _known(people, hidden)
+        return AttributeEvidence(
+            kind, told, people.labels, frequencies, *known, *published, scale=scale, own=own, seed=seed
+        )  # fmt: skip
+
+    evidence = of(everybody, told)
+    people = _people(train.ids, invert(evidence), truth, q)
+    rows = np.arange(len(truth)) if played is None else np.asarray(played, dtype=np.int64)
+    if len(rows) < len(truth):
+        everybody, told, truth, n = everybody[rows], told[rows], truth[rows], int((rows < n).sum())
+        evidence = of(everybody, told)
+    reduced = None if membership is None else _membership(membership, everybody, hidden, told)
+    evidence = replace(evidence, membership=reduced, shadows=shadows)
     groups = None if group_by is None else _groups(everybody, n, group_by)
     each = bonferroni_confidence(confidence, max(1, sum(attack.reads for attack in possible)))
     without = _without_model(evidence, n, truth, each)
@@ -232,21 +238,20 @@ def infer(
             alone=alone,
         )
         successes.append(success)
-    inverted = invert(evidence)
     return Inference(
         hidden,
         kind,
         frequencies,
         ignored,
         n,
-        len(holdout),
+        len(truth) - n,
         None if without.members is None else rate(without.members, each),
         rate(without.others, each),
         without.advantage,
         tuple(successes),
         left_out,
-        _people(train.ids, inverted, truth, q),
-        None if why_nothing else _tail(evidence, inverted, truth, n, tail_level),
+        people,
+        None if why_nothing else _tail(evidence, truth, n, tail_level),
     )
 
 
@@ -363,15 +368,13 @@ def _crossed(evidence: AttributeEvidence, n_members: int, truth: Codes) -> Float
     return found.right(values)
 
 
-def _tail(
-    evidence: AttributeEvidence, inverted: Guesses, truth: Codes, n_members: int, level: float
-) -> TailOdds | None:
+def _tail(evidence: AttributeEvidence, truth: Codes, n_members: int, level: float) -> TailOdds | None:
     """The largest odds of membership among those at whose true value the model is surest, by several measures of it.
 
     They are the score of the inversion; how well the answer goes with the response, on a scale on which near certainty
     stands out; and the same beyond what shadow models without the person answer.
     """
-    surest = [inverted.scores, evidence.signals]
+    surest = [invert(evidence).scores, evidence.signals]
     if evidence.shadows is not None:
         surest.append(evidence.signals - expected_signals(evidence.shadow_signals, evidence.shadows.members))
     rng = AuditStream.ATTRIBUTE_TAIL.generator(evidence.seed)
@@ -398,4 +401,5 @@ def _people(ids: NDArray[Any], guesses: Guesses, truth: Codes, q: float) -> Reco
     p_values = calibrated_p_values(found[:n], truth[:n], found[n:], truth[n:])
     # Ranks among one set of outsiders; ties and several such sets, one for each value, leave the rate where it is.
     exposure = exposed_records(p_values, q=q, dependence=Dependence.POSITIVE)
-    return RecordsWithAttribute(ids, truth[:n], guesses.values[:n], found[:n], p_values, exposure)
+    n_alike = int(np.bincount(truth[n:]).max())
+    return RecordsWithAttribute(ids, truth[:n], guesses.values[:n], found[:n], p_values, exposure, n_alike)

@@ -123,7 +123,7 @@ def contamination(
 def _complements(members: Flags) -> Flags:
     """Which models are trained on exactly the records that each is not, bool ``[models, models]``."""
     sizes = members.sum(axis=1)
-    apart = sizes[:, None] + sizes == members.shape[1]
+    apart: Flags = sizes[:, None] + sizes == members.shape[1]
     for i, j in np.argwhere(np.triu(apart)):
         apart[i, j] = apart[j, i] = not (members[i] & members[j]).any()
     return apart

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Flags, Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.attributes import (
     ATTACKS,
     AttributeSuccess,
@@ -36,6 +36,7 @@ from leakgauge.auditing.attributes.result import (
     ExposedValues,
     InferredColumn,
 )
+from leakgauge.auditing.membership.games import LARGEST_POOL
 from leakgauge.auditing.membership.measurement import FALSE_DISCOVERY_RATE
 from leakgauge.auditing.naming import FEWEST_SHOWN, shown_names
 from leakgauge.auditing.overlap import Overlap
@@ -79,10 +80,14 @@ _BY_NAME = {attack.name: attack for attack in ATTACKS}
 
 @dataclass(frozen=True, eq=False)
 class Inferred:
-    """A column that was inferred: its part of the result, and which members are exposed, bool ``[n_members]``."""
+    """A column that was inferred: its part of the result, and which members are exposed, bool ``[n_members]``.
+
+    Where there are very many candidates, attacks are carried out on a part of them.
+    """
 
     result: InferredColumn
     exposed: Flags
+    is_part: bool
 
     __repr__ = shapes
 
@@ -128,14 +133,15 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
     each = bonferroni_confidence(settings.rule.confidence, len(hidden))
     found: list[Inferred] = []
     lost: dict[str, str] = {}
-    answered = _shadows(what, hidden, settings, execution.quiet)
-    for place, (column, shadows) in enumerate(zip(hidden, answered, strict=True)):
+    covered = [column.covers(case.candidates.features) for column in hidden]
+    played = [_played(one, len(what.train), settings.seed) for one in covered]
+    answered = _shadows(what, hidden, played, settings, execution.quiet)
+    for place, (column, held, rows, shadows) in enumerate(zip(hidden, covered, played, answered, strict=True)):
         execution.tell(place, len(hidden))
         n_queries = len(column.attribute) * (len(case.candidates) + case.n_population)
         if not case.affords(n_queries):
             lost[column.name] = f"this takes {n_queries:,} queries to the endpoint, more than max_queries leaves"
             continue
-        held = column.covers(what.train.features)
         own = _covered(what, case.population, column) if case.n_population > 1 else None
         attacker = own if own is not None and len(own) > 1 else None
         try:
@@ -153,19 +159,21 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
                 alone=settings.rule.confidence,
                 q=FALSE_DISCOVERY_RATE / len(hidden),
                 tail_level=tail_level,
+                played=np.searchsorted(np.flatnonzero(held), rows),
                 seed=settings.seed,
             )
         except ModelError as error:
             lost[column.name] = str(error)
             continue
         n_own = 0 if attacker is None else len(attacker)
-        opaque = [name for name, is_held in zip(case.opaque, held, strict=False) if is_held]
+        members = held[: len(what.train)]
+        opaque = [name for name, is_held in zip(case.opaque, members, strict=False) if is_held]
         result = replace(_result(inference, n_own, opaque, settings.rule.confidence, overlap), scope=column.scope)
         if shadows is None and wants_shadows(hidden, settings, learner=what.learner is not None):
             result = replace(result, left_out={**result.left_out, SHADOW_ATTACK: NO_SHADOWS})
-        exposed = np.zeros(len(held), dtype=bool)
-        exposed[held] = inference.people.exposure.exposed
-        found.append(Inferred(result, exposed))
+        exposed = np.zeros(len(members), dtype=bool)
+        exposed[members] = inference.people.exposure.exposed
+        found.append(Inferred(result, exposed, len(rows) < held.sum()))
     execution.tell(len(hidden), len(hidden))
     return tuple(found), lost
 
@@ -186,18 +194,32 @@ def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:
     return complementary_pairs(n_people, N_SHADOW_PAIRS, AuditStream.ATTRIBUTE_HALVES.generator(settings.seed))
 
 
+def _played(covered: Flags, n_members: int, seed: int) -> Indices:
+    """The candidates that attacks are carried out on, of those that hold a value that is tried: of very many a part."""
+    order = AuditStream.INFERRED.generator(seed).permutation(len(covered))
+    order = order[covered[order]]
+    is_member = order < n_members
+    return np.sort(np.concatenate([order[side][: LARGEST_POOL // 2] for side in (is_member, ~is_member)]))
+
+
 def _shadows(
-    what: Subject, hidden: Sequence[AttributeQuestion], settings: Settings, execution: Execution
+    what: Subject,
+    hidden: Sequence[AttributeQuestion],
+    played: Sequence[Indices],
+    settings: Settings,
+    execution: Execution,
 ) -> list[Shadows | None]:
-    """For each column what models on halves of members and others say about everybody with every value in place."""
+    """For each column what models on halves of members and others say about those attacks are carried out on.
+
+    They are asked about each with every value in place.
+    """
     nothing: list[Shadows | None] = [None] * len(hidden)
     if what.learner is None or not wants_shadows(hidden, settings, learner=True):
         return nothing
     people = concatenate(what.train, what.holdout)
-    rows = [np.flatnonzero(one.covers(people.features)) for one in hidden]
     asked = [
         one.attribute.completed(people.features[held]).reshape(-1, people.schema.n_features)
-        for one, held in zip(hidden, rows, strict=True)
+        for one, held in zip(hidden, played, strict=True)
     ]
     try:
         job = attackers_job(what, settings, people, shadow_halves(len(people), settings), np.concatenate(asked))
@@ -213,7 +235,7 @@ def _shadows(
             table.members[:, held],
             one.attribute.codes(people.features[held]),
         )
-        for one, held, answers in zip(hidden, rows, told, strict=True)
+        for one, held, answers in zip(hidden, played, told, strict=True)
     ]
 
 
@@ -299,13 +321,13 @@ def _names(parts: Sequence[Subgroup]) -> tuple[str, ...]:
 
 def _exposed(found: Inference, opaque: Sequence[str]) -> ExposedValues:
     people, names = found.people, _names(found.attacks[0].by_value)
-    # The smallest p-value is that of who stands above every holder of the same value in the holdout.
-    same = max((part.n_others for part in found.attacks[0].by_value), default=0)
+    n_members = len(people.ids)
     return ExposedValues(
         n=people.exposure.n_exposed,
-        n_members=found.n_members,
+        n_members=n_members,
         rate=people.exposure.q,
-        fewest=int(np.ceil(found.n_members / (people.exposure.q * (same + 1)))),
+        # The smallest p-value is that of who stands above every holder of the same value in the holdout.
+        fewest=int(np.ceil(n_members / (people.exposure.q * (people.n_alike + 1)))),
         people=tuple(
             ExposedValue(opaque[row], names[people.values[row]]) for row in people.exposure.records[:N_LISTED]
         ),

@@ -61,9 +61,15 @@ class AttributesAnswer(Answer):
         return findings(columns, rule, situation) + unknown(self.lost, rule.advantage)
 
     def notes(self, case: Case) -> list[str]:
-        """Which columns could not be inferred, and which in bins only."""
+        """Which columns could not be inferred, which on a part of the records, and which in bins only."""
         lost = [f"The sensitive attribute “{name}” was not inferred: {reason}." for name, reason in self.lost.items()]
-        return lost + [note for one in self.hidden if one.name not in self.lost for note in one.notes()]
+        parts = [
+            f"Attacks that infer “{column.result.name}” were carried out on {column.result.n_members:,} members and "
+            f"{column.result.n_others:,} others, drawn at random; who is exposed was looked for among all members."
+            for column in self.inferred
+            if column.is_part
+        ]
+        return lost + parts + [note for one in self.hidden if one.name not in self.lost for note in one.notes()]
 
     def not_tested(self, case: Case) -> list[str]:
         """Other columns, and values that were not tried."""
