@@ -44,6 +44,9 @@ OPPOSED_OVERLAP_SD = 4.0
 drawn so as to have little in common with the target's."""
 
 
+_BLOCK = 10_000
+"""Records whose membership is multiplied at once."""
+
 LONG_BIN_WIDTH = 0.01
 """Bins in which the attacks of Long et al. 2017 read probabilities."""
 
@@ -362,9 +365,14 @@ def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.b
     cover all records equally often have a negative one with some of the others.
     """
     n = members.shape[1]
-    centred = members - members.mean(axis=1, keepdims=True)
-    norms = np.maximum(np.sqrt((centred**2).sum(axis=1)), 1e-300)
-    correlation = (centred[targets] @ centred.T) / np.outer(norms[targets], norms)
+    shares = members.mean(axis=1)
+    both = np.zeros((len(targets), len(members)))
+    for block in (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)):
+        held = members[:, block].astype(np.float64)
+        both += held[targets] @ held.T
+    norms = np.sqrt(n * shares * (1 - shares))
+    norms[norms == 0] = np.inf  # of a set of all or of none
+    correlation = (both - n * np.outer(shares[targets], shares)) / np.outer(norms[targets], norms)
     is_complement = correlation < -1 + 1e-9
     opposed = is_complement | (correlation < -OPPOSED_OVERLAP_SD / np.sqrt(max(1, n - 1)))
     for t in np.flatnonzero((opposed & ~is_complement).any(axis=1)):

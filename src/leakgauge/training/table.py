@@ -88,12 +88,16 @@ class PredictionTable:
         return replace(self, answers=binned_logs(self.log_probabilities, width))
 
     def rows(self, models: Indices) -> PredictionTable:
-        """The part of the table that belongs to some of the models; subsets become a matrix."""
+        """The part of the table that belongs to some of the models; subsets become a matrix.
+
+        Of models that follow each other the answers are those of the whole table, and no copy.
+        """
         from leakgauge.training.subsets import DenseSubsets
 
+        follow = len(models) > 0 and bool((np.diff(models) == 1).all())
         return replace(
             self,
-            answers=self.answers[models],
+            answers=self.answers[models[0] : models[-1] + 1] if follow else self.answers[models],
             subsets=DenseSubsets(np.stack([self.subsets.row(int(m)) for m in models])),
             seeds=self.seeds[models],
             query_index=None if self.query_index is None else self.query_index[models],

@@ -287,6 +287,9 @@ class Membership(Question):
                 case.candidates.features,
                 case.units,
             )
+        success = None
+        if table is not None:
+            success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.units)
         evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
         # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
         for own, among in ((False, 0), (True, len(settings.own_attacks))):
@@ -299,9 +302,6 @@ class Membership(Question):
                 p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.member_units))
             attacked += found
         claimed, listed = exposed(tuple(attacked), case.member_units)
-        success = None
-        if table is not None:
-            success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.units)
         tested = None if table is None or not games.played else tested_holdout(case, table)
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
         return MembershipAnswer(
