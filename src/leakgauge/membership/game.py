@@ -486,13 +486,12 @@ def strongest_per_record(
     if table.failures:
         raise ModelError("some models could not be trained, which may part complementary sets; leave out their pairs")
     middle = len(table) // 4 * 2  # even, so that complementary pairs stay together
-    halves = np.arange(middle), np.arange(middle, len(table))
     n = table.answers.shape[1] if units is None else len(units)
     play = partial(everyone_as_target, width=width, seed=seed, units=units)
     chosen, accuracy = np.empty((2, n), dtype=np.int64), np.empty((2, n))
-    for i, (choosing, judging) in enumerate((halves, halves[::-1])):
-        own, judged = table.rows(choosing), table.rows(np.concatenate([choosing, judging]))
-        playing = np.arange(len(choosing), len(table))
+    for i, (direction, n_choosing) in enumerate(((1, middle), (-1, len(table) - middle))):
+        judged = table.rows(np.arange(len(table))[::direction])
+        own, playing = judged.rows(np.arange(n_choosing)), np.arange(n_choosing, len(table))
         tried = [play(own, labels, one).accuracy for one in attacks]
         found = [play(judged, labels, one, targets=playing).accuracy for one in attacks]
         chosen[i] = np.argmax(tried, axis=0)

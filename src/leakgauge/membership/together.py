@@ -21,7 +21,7 @@ from leakgauge.training import PredictionTable
 _BLOCK = 250_000
 """Numbers in a temporary array, about: what a processor's cache holds."""
 
-_PART = 8_000_000
+_PART = 4_000_000
 """Numbers for each record of each target that are held at once, about."""
 
 

@@ -90,14 +90,19 @@ class PredictionTable:
     def rows(self, models: Indices) -> PredictionTable:
         """The part of the table that belongs to some of the models; subsets become a matrix.
 
-        Of models that follow each other the answers are those of the whole table, and no copy.
+        Of models that follow each other, in either direction, the answers are those of the whole table and no copy.
         """
         from leakgauge.training.subsets import DenseSubsets
 
-        follow = len(models) > 0 and bool((np.diff(models) == 1).all())
+        step = int(models[1] - models[0]) if len(models) > 1 else 1
+        if len(models) and abs(step) == 1 and (np.diff(models) == step).all():
+            first, end = int(models[0]), int(models[-1]) + step
+            answers = self.answers[slice(first, None if end < 0 else end, step)]
+        else:
+            answers = self.answers[models]
         return replace(
             self,
-            answers=self.answers[models[0] : models[-1] + 1] if follow else self.answers[models],
+            answers=answers,
             subsets=DenseSubsets(np.stack([self.subsets.row(int(m)) for m in models])),
             seeds=self.seeds[models],
             query_index=None if self.query_index is None else self.query_index[models],
