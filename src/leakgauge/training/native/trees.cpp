@@ -19,6 +19,9 @@
 
 namespace {
 
+// More than any of the numbers that are counted side by side in one.
+constexpr std::uint64_t FIELD = std::uint64_t{1} << 21;
+
 constexpr double IMPOSSIBLE = -std::numeric_limits<double>::infinity();
 
 // The number at a place of the stream of a key: splitmix64 (Steele, Lea and Flood 2014).
@@ -50,6 +53,7 @@ struct Sample {
     const std::int32_t* labels;   // [rows]
     const double* terms;          // [total weight + 1]: what a class that counts so often adds to the entropy
     const std::int32_t* weights;  // [rows]: how often each record counts
+    const Code* by_column = nullptr;  // the codes once more [columns, rows], where many trees are grown on them
 
     const Code* row(std::int64_t i) const { return codes + i * n_columns; }
 
@@ -66,6 +70,18 @@ struct Sample {
         return counts;
     }
 };
+
+// A table of codes [rows, columns] column by column. What is looked at of many records in one column stays in the cache.
+template <typename Code>
+std::vector<Code> by_column(const Code* codes, std::int64_t n_rows, std::int64_t n_columns) {
+    constexpr std::int64_t BLOCK = 64;
+    std::vector<Code> turned(n_rows * n_columns);
+    for (std::int64_t first = 0; first < n_rows; first += BLOCK)
+        for (std::int64_t j = 0; j < n_columns; ++j)
+            for (std::int64_t i = first; i < std::min(first + BLOCK, n_rows); ++i)
+                turned[j * n_rows + i] = codes[i * n_columns + j];
+    return turned;
+}
 
 // See `Rules` in training/trees.py; all are whole numbers, so that they come as one array.
 struct Rules {
@@ -124,6 +140,7 @@ class Node {
         key_ = key;
         taken_ = 0;
         varies_ = false;
+        packed_.clear();
     }
 
     // Takes the next batch of columns into consideration; false when there is none.
@@ -205,7 +222,8 @@ class Node {
         for (std::size_t c = 0; c < below.size(); ++c)
             below[c] = static_cast<std::int64_t>(left_[c * capacity_ + top]);
         const std::int32_t column = batch_[std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin()];
-        return {column, rules_.drawn_thresholds ? bin_[top] : between(column, bin_[top], lowest_[top + 1])};
+        if (rules_.drawn_thresholds || counted_at_once(column)) return {column, bin_[top]};
+        return {column, between(column, bin_[top], lowest_[top + 1])};
     }
 
   private:
@@ -348,7 +366,9 @@ class Node {
         const std::int64_t k = sample_.n_classes;
         const bool records = by_record();
         columns_.clear();
-        for (std::size_t slot = 0; slot < batch_.size(); ++slot) columns_.push_back(column(slot));
+        for (std::size_t slot = 0; slot < batch_.size(); ++slot)
+            if (!counted_at_once(batch_[slot])) columns_.push_back(column(slot));
+        if (columns_.empty()) return;
         for (std::int64_t i = 0; i < n_; ++i) {
             const Code* codes = sample_.row(rows_[i]);
             const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
@@ -362,15 +382,68 @@ class Node {
         }
     }
 
+    // Whether a column is looked at by itself: of at most two codes, where the table is at hand column by column.
+    bool counted_at_once(std::int32_t column) const {
+        return sample_.by_column && sample_.n_bins[column] <= 2 && total_ < static_cast<double>(FIELD);
+    }
+
+    // An entry of the first of two codes, if the node holds records of both and their values are not as good as equal.
+    void enter_first(std::int32_t column) {
+        const float* const values = sample_.values + first_bin_[column];
+        if (sample_.n_bins[column] < 2 || !(values[1] > values[0] + NEAR)) return;
+        const std::int64_t k = sample_.n_classes;
+        running_.assign(k, 0);
+        const std::int64_t records = count_second(sample_.by_column + column * sample_.n_rows, running_.data());
+        if (records == 0 || records == n_) return;
+        const std::int64_t e = n_entries_++;
+        for (std::int64_t c = 0; c < k; ++c)
+            left_[c * capacity_ + e] = static_cast<double>((*totals_)[c] - running_[c]);
+        bin_[e] = 0;
+        records_below_[e] = static_cast<double>(n_ - records);
+        varies_ = true;
+    }
+
+    // Adds the weight of each class among the node's records that have a code other than 0; returns how many these are.
+    std::int64_t count_second(const Code* codes, std::int64_t* counts) {
+        const std::int64_t n = n_;
+        const std::int32_t* const rows = rows_;
+        if (sample_.n_classes == 2) {  // records, their weight, and that of the second class, side by side in one number
+            if (packed_.empty())
+                for (std::int64_t i = 0; i < n; ++i) {
+                    const std::uint64_t weight = sample_.weights[rows[i]];
+                    packed_.push_back(FIELD * FIELD + FIELD * weight + weight * sample_.labels[rows[i]]);
+                }
+            const std::uint64_t* const packed = packed_.data();
+            std::uint64_t sum = 0;
+            for (std::int64_t i = 0; i < n; ++i) sum += packed[i] & -static_cast<std::uint64_t>(codes[rows[i]]);
+            counts[1] = static_cast<std::int64_t>(sum % FIELD);
+            counts[0] = static_cast<std::int64_t>(sum / FIELD % FIELD) - counts[1];
+            return static_cast<std::int64_t>(sum / (FIELD * FIELD));
+        }
+        std::int64_t records = 0;
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (!codes[rows[i]]) continue;
+            counts[sample_.labels[rows[i]]] += sample_.weights[rows[i]];
+            ++records;
+        }
+        return records;
+    }
+
     // Turns the counts into an entry for each bin that is not empty, and clears them. Bins whose values are as good as
     // equal are one entry.
     void tabulate() {
         ends_.clear();
         n_entries_ = 0;
-        for (const Column& column : columns_) {
-            const std::int64_t before = n_entries_;
-            n_entries_ = sample_.n_classes == 2 ? entered<2>(column) : entered<0>(column);
-            varies_ |= n_entries_ > before + 1;
+        auto column = columns_.begin();
+        for (const std::int32_t j : batch_) {
+            if (counted_at_once(j)) {
+                enter_first(j);
+            } else {
+                const std::int64_t before = n_entries_;
+                n_entries_ = sample_.n_classes == 2 ? entered<2>(*column) : entered<0>(*column);
+                varies_ |= n_entries_ > before + 1;
+                ++column;
+            }
             ends_.push_back(n_entries_);
         }
     }
@@ -434,7 +507,8 @@ class Node {
     const std::vector<std::int64_t>* totals_ = nullptr;
     std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's values begin
     std::vector<std::int32_t> order_, batch_;       // columns
-    std::vector<Column> columns_;                   // of the batch
+    std::vector<Column> columns_;                   // of the batch, but those that are looked at by themselves
+    std::vector<std::uint64_t> packed_;             // of the records of the node
     std::vector<std::int32_t> labels_, weights_;    // of the records of the node
     std::vector<std::int32_t> held_;                // their codes of a column
     std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
@@ -474,7 +548,10 @@ void grow(const Sample<Code>& sample, const Rules& rules, Node<Code>& node, std:
         }
         const auto [left, right] = reached(at.totals, split);
         if (split.column < 0) continue;
-        const auto goes_left = [&](std::int32_t i) { return sample.row(i)[split.column] <= split.bin; };
+        const auto goes_left = [&](std::int32_t i) {
+            const Code code = sample.by_column ? sample.by_column[split.column * sample.n_rows + i] : sample.row(i)[split.column];
+            return code <= split.bin;
+        };
         const std::int64_t middle = std::partition(begin, rows.data() + at.end, goes_left) - rows.data();
         for (std::size_t c = 0; c < below.size(); ++c) above[c] = at.totals[c] - below[c];
         if (left) nodes.push_back({at.begin, middle, at.depth + 1, drawn(at.key, sample.n_columns), below});
@@ -488,8 +565,8 @@ void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
         answer[c] += total ? static_cast<double>(counts[c]) / static_cast<double>(total) : 1.0 / counts.size();
 }
 
-// Adds to the answers [queries, classes] the class shares of the leaves that queries reach in a tree of which only the
-// nodes on their way are grown.
+// Adds to the answers [queries, classes] the class shares of the leaves that queries [columns, queries] reach in a tree of
+// which only the nodes on their way are grown.
 template <typename Code>
 void ask(const Sample<Code>& sample, const Rules& rules, Node<Code>& node, std::uint64_t key, std::int64_t n_queries,
          const Code* asked, double* answers) {
@@ -503,7 +580,8 @@ void ask(const Sample<Code>& sample, const Rules& rules, Node<Code>& node, std::
             for (std::int64_t i = begin; i < end; ++i) add_shares(totals, answers + queries[i] * sample.n_classes);
             return std::make_pair(false, false);
         }
-        const auto goes_left = [&](std::int32_t q) { return asked[q * sample.n_columns + split.column] <= split.bin; };
+        const Code* const codes = asked + split.column * n_queries;
+        const auto goes_left = [&](std::int32_t q) { return codes[q] <= split.bin; };
         const auto first = queries.begin();
         const std::int64_t middle = std::partition(first + begin, first + end, goes_left) - first;
         if (begin < middle) parts.emplace_back(begin, middle);
@@ -680,11 +758,14 @@ extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint64_t* accepte
         using Code = decltype(code);
         std::vector<std::int32_t> weights(n_rows);
         std::transform(accepted, accepted + n_rows, weights.begin(), [](std::uint64_t chance) { return chance > 0; });
-        const auto sample = SAMPLE_OF(Code, weights.data());
+        auto sample = SAMPLE_OF(Code, weights.data());
+        const auto turned = by_column(sample.codes, n_rows, n_columns);
+        const auto queries = by_column(static_cast<const Code*>(asked), n_queries, n_columns);
+        sample.by_column = turned.data();
         Node<Code> node(sample, *rules);
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
             if (n_draws) draw_bag(accepted, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
-            ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, static_cast<const Code*>(asked), answers);
+            ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, queries.data(), answers);
         }
         return std::int64_t{0};
     });
@@ -698,10 +779,13 @@ extern "C" std::int64_t leakgauge_trees_ask_weighted(SAMPLE, std::int64_t n_tree
     return with_codes(n_bytes, [&](auto code) {
         using Code = decltype(code);
         auto sample = SAMPLE_OF(Code, weights);
+        const auto turned = by_column(sample.codes, n_rows, n_columns);
+        const auto queries = by_column(static_cast<const Code*>(asked), n_queries, n_columns);
+        sample.by_column = turned.data();
         Node<Code> node(sample, *rules);
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
             sample.weights = weights + tree * n_rows;
-            ask(sample, *rules, node, keys[tree], n_queries, static_cast<const Code*>(asked), answers);
+            ask(sample, *rules, node, keys[tree], n_queries, queries.data(), answers);
         }
         return std::int64_t{0};
     });
