@@ -101,6 +101,11 @@ def table(name):
         case "wide":  # more values than a byte has
             X = rng.normal(size=(400, 3))
             y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+        case "two values" | "two values, wide":  # some as good as equal in single precision, some constant
+            n = 60 if name == "two values" else 400
+            far, near = rng.integers(0, 2, (n, 5)) * 3.0 - 1, 0.5 + rng.integers(0, 2, (n, 3)) * 6e-8
+            X = np.column_stack([far, near, np.zeros((n, 2)), rng.normal(size=n).round(2 if n > 60 else 0)])
+            y = np.where(rng.random(n) < 0.4, rng.integers(0, 2 + (n > 60), n), far[:, 0] * far[:, 1] > 0)
         case "one column":
             X = np.r_[rng.normal(size=30), rng.integers(0, 4, 10) * 4e-8, 0.1, 0.4, 16777216.0, 16777217.0][:, None]
             y = rng.integers(0, 3, 44)
@@ -203,7 +208,7 @@ def test_a_model_without_a_record_is_the_one_trained_on_the_others(name, data):
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
-@pytest.mark.parametrize("data", [*TABLES, "wide"])
+@pytest.mark.parametrize("data", [*TABLES, "wide", "two values", "two values, wide"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     records, n = table(data), len(table(data))
