@@ -247,6 +247,22 @@ def test_sums_over_others_are_those_over_thinned_groups(seed, opposed):
             assert np.array_equal(group.sum(axis=0), others.size[t])
 
 
+@pytest.mark.parametrize("n_models", [126, 127, 128, 129, 255, 256, 257])
+def test_sums_over_others_are_right_whatever_counts_the_models(n_models):
+    """Small types count the models; a record may be in nearly all of them, or in hardly any."""
+    members = np.ones((n_models, 5), dtype=bool)
+    members[-3:, 0] = members[3:, 1] = members[::2, 2] = members[: n_models // 2, 3] = members[-n_models // 3 :, 4] = False
+    values, targets = np.random.default_rng(n_models).normal(size=(n_models, 5)), np.array([0, 1, n_models - 1])
+    barred = np.zeros((3, n_models), dtype=bool)
+    others = OtherModels(members, targets, barred)
+    sums = others.sums(values)
+    for t, target in enumerate(targets):
+        rest = np.arange(n_models) != target
+        for group, found in zip(thinned_groups(members[rest]), (one[t] for one in sums), strict=True):
+            np.testing.assert_allclose(found, np.where(group, values[rest], 0).sum(axis=0), atol=1e-11)
+            assert np.array_equal(group.sum(axis=0), others.size[t])
+
+
 @pytest.mark.parametrize("subsets", ["halves", "shares", "many", "opposed"])
 @pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
 def test_all_targets_at_once_equal_one_target_at_a_time(attack, kind, subsets):

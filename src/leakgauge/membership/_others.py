@@ -49,7 +49,7 @@ class OtherModels:
         self.targets = targets
         n_models, n_records = members.shape
         self._barred = barred | (np.arange(n_models) == targets[:, None])
-        number = np.min_scalar_type(-n_models)
+        number = np.min_scalar_type(-n_models - 1)  # the smallest that counts them and has a sign
         n_with = np.cumsum(members, axis=0, dtype=number)
         n_without = np.arange(1, n_models + 1, dtype=number)[:, None] - n_with
         self._kinds = (members, n_with), (~members, n_without)

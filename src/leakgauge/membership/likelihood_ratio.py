@@ -278,7 +278,7 @@ def _predictive_ratio(own: Floats, inside: Moments, outside: Moments) -> Floats:
     noise_in, noise_out = var_in / n_in, var_out / n_out
     noise, difference = noise_in + noise_out, mean_in - mean_out
     differing = ~agreed | agreed.all()
-    centre = difference[differing].mean()
+    centre = _line((mean_in + mean_out) / 2, difference, differing)
     spread = max(0.0, float(((difference - centre) ** 2 - noise)[differing].mean()))
     weight_in, weight_out = noise_in / (spread + noise), noise_out / (spread + noise)
     moved = np.where(agreed, 0.0, difference - centre)
@@ -288,6 +288,16 @@ def _predictive_ratio(own: Floats, inside: Moments, outside: Moments) -> Floats:
         _log_student(own - mean_in + moved * weight_in, wide_in, freedom_in)
         - _log_student(own - mean_out - moved * weight_out, wide_out, freedom_out)
     )
+
+
+def _line(x: Floats, y: Floats, known: NDArray[np.bool_]) -> Floats:
+    """The line that fits y best over x where both are known, at every x."""
+    middle, height = x[known].mean(), y[known].mean()
+    away = x[known] - middle
+    squares = float(away @ away)
+    slope = float(away @ y[known]) / squares if squares > 0 else 0.0
+    line: Floats = height + slope * (x - middle)
+    return line
 
 
 def _log_student(deviation: Floats, squared_scale: Floats, freedom: Floats) -> Floats:
