@@ -251,7 +251,9 @@ def test_sums_over_others_are_those_over_thinned_groups(seed, opposed):
 def test_sums_over_others_are_right_whatever_counts_the_models(n_models):
     """Small types count the models; a record may be in nearly all of them, or in hardly any."""
     members = np.ones((n_models, 5), dtype=bool)
-    members[-3:, 0] = members[3:, 1] = members[::2, 2] = members[: n_models // 2, 3] = members[-n_models // 3 :, 4] = False
+    members[-3:, 0] = members[3:, 1] = members[::2, 2] = members[: n_models // 2, 3] = members[-n_models // 3 :, 4] = (
+        False
+    )
     values, targets = np.random.default_rng(n_models).normal(size=(n_models, 5)), np.array([0, 1, n_models - 1])
     barred = np.zeros((3, n_models), dtype=bool)
     others = OtherModels(members, targets, barred)

@@ -46,18 +46,20 @@ def slow_predictive_scores(target, groups):
         for kind, values in groups.items()
     }
     differences = [groups[True][r].mean() - groups[False][r].mean() for r in records]
-    centre = np.mean(differences)
+    levels = [(groups[True][r].mean() + groups[False][r].mean()) / 2 for r in records]
+    centres = np.polyval(np.polyfit(levels, differences, 1), levels)
     noise = [(variance[True][r] + variance[False][r]) / n for r in records]
-    spread = max(0, np.mean([(differences[r] - centre) ** 2 - noise[r] for r in records]))
+    spread = max(0, np.mean([(differences[r] - centres[r]) ** 2 - noise[r] for r in records]))
     found = []
     for r in records:
-        # Means (in, out): a flat prior on their level, N(centre, spread) on their difference, and what was observed.
+        # Means (in, out): a flat prior on their level, N(centre, spread) on their difference, what was observed; the
+        # centre is on a line over the observed level.
         contrast = np.array([1.0, -1.0])
         observed = np.diag([n / variance[True][r], n / variance[False][r]])
         precision = observed + np.outer(contrast, contrast) / spread
         covariance = np.linalg.inv(precision)
         means = np.array([groups[True][r].mean(), groups[False][r].mean()])
-        posterior = covariance @ (observed @ means + contrast * centre / spread)
+        posterior = covariance @ (observed @ means + contrast * centres[r] / spread)
         logs = [
             t.logpdf(target[r], n + 15, posterior[i], math.sqrt(variance[kind][r] + covariance[i, i]))
             for i, kind in enumerate((True, False))
@@ -163,6 +165,21 @@ def test_scores_equal_the_densities(per_record):
     shadows, target = rng.normal(size=(10, 60)) + gain * members, rng.normal(size=60)
     found = likelihood_ratio.scores(target, shadows, members, per_record=per_record)
     assert found == pytest.approx(slow_scores(target, shadows, members, per_record), rel=1e-10)
+
+
+@pytest.mark.parametrize("shrinks", [0.1, -0.1])
+def test_errors_that_shrink_in_proportion_are_read_as_who_knows_the_law_reads_them(shrinks):
+    """As by least squares: with eight models of either kind a record by itself tells hardly anything."""
+    rng = np.random.default_rng(66)
+    members, level = balanced_members(rng, 16, 4_000), 3 * rng.normal(size=4_000)
+    inside = rng.random(4_000) < 0.5
+    shadows = level * (1 - shrinks * members) + rng.normal(size=members.shape)
+    target = level * (1 - shrinks * inside) + rng.normal(size=4_000)
+    best = ((target - level) ** 2 - (target - level * (1 - shrinks)) ** 2) / 2
+    found = likelihood_ratio.scores(target, shadows, members)
+    assert np.corrcoef(found, best)[0, 1] > 0.8
+    gained = [np.mean(said[inside] > 0) - np.mean(said[~inside] > 0) for said in (found, best)]
+    assert gained[0] > 0.85 * gained[1] > 0.05
 
 
 def test_records_about_which_all_models_agree_do_not_set_the_median():

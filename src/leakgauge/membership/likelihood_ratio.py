@@ -13,11 +13,12 @@ of the signal is a normal one for each record. With few shadow models a record's
 one variance for all records (both are in the paper) is inflated by the few records that trees and forests give a
 probability of exactly 1. So a record's own shadow models are combined with what all records show, as observations with
 a conjugate prior: its variances have an inverse-gamma prior, `PSEUDO_MODELS` at the median of all records; the
-difference of its means has a normal one, whose mean and variance are those of the differences of all records. The
-signal of one more model then has Student's distribution (Brännvall, "Exponential-Family Membership Inference: From LiRA
-and RMIA to BaVarIA", 2026, arXiv 2603.11799, proposes normal-inverse-gamma priors; this one is derived here). The
-attacks of the package look at signals up to `MAX_SIGNAL_NATS`, beyond which a few certain answers would set every
-variance.
+difference of its means has a normal one, whose mean is a line over their level, and whose variance is what the
+differences of all records leave about that line: an error shrinks by training in proportion to itself, and a record
+that models are sure of anyway moves little. The signal of one more model then has Student's distribution (Brännvall,
+"Exponential-Family Membership Inference: From LiRA and RMIA to BaVarIA", 2026, arXiv 2603.11799, proposes
+normal-inverse-gamma priors; this one is derived here). The attacks of the package look at signals up to
+`MAX_SIGNAL_NATS`, beyond which a few certain answers would set every variance.
 
 Scores point towards membership, and the rule is exactly ``score > 0``; equality means non-member.
 """
@@ -263,9 +264,10 @@ def _scores(own: Floats, inside: Moments, outside: Moments, per_record: bool | N
 def _predictive_ratio(own: Floats, inside: Moments, outside: Moments) -> Floats:
     """Log ratio of the densities of one more model's signal, means and variances having priors from all records.
 
-    With ``mean_in - mean_out ~ N(centre, spread)`` over records and ``noise`` the variances of the two estimated means,
-    each mean moves towards the centre in proportion to its own noise. Centre and spread are matched to the moments of
-    the estimated differences.
+    With ``mean_in - mean_out ~ N(centre, spread)`` and ``noise`` the variances of the two estimated means, each mean
+    moves towards the centre in proportion to its own noise. The centre lies on the line that fits the estimated
+    differences best over the average of both means, whose noise is no part of that of their difference where both are
+    as sure; the spread is matched to what is left.
     """
     (mean_in, squares_in, n_in), (mean_out, squares_out, n_out) = inside, outside
     agreed = (squares_in <= _least_variance(mean_in)) & (squares_out <= _least_variance(mean_out))
