@@ -193,6 +193,45 @@ def test_the_numbers_that_an_attacker_knows(estimator, known, states):
     assert Temperature(2.0).apply(learner).known_states == states
 
 
+class Boosted(RandomForestClassifier):
+    """What draws the same numbers in each fit without one, by the name of its package."""
+
+
+@pytest.mark.parametrize("package", ["xgboost", "lightgbm", "catboost"])
+@pytest.mark.parametrize("state", [None, 3])
+def test_boosting_that_has_a_number_of_its_own_without_one_keeps_it(monkeypatch, package, state):
+    monkeypatch.setattr(Boosted, "__module__", f"{package}.sklearn")
+    learner = SklearnLearner(Boosted(5, random_state=state))
+    assert learner.known_states == {"random_state": state}
+    assert learner.known_seed == state
+    records = numbered()
+    job = Job(learner, records, everything(40), records.features, 9, Randomness.INDEPENDENT).with_known_seed()
+    assert (job.as_trained, job.shared_seed) == (True, state)
+    if state is None:
+        assert [job.learner.fit(records, seed=seed).model.estimator.random_state for seed in (1, 2)] == [None, None]
+    inside = make_pipeline(PCA(random_state=1), Boosted(5, random_state=state))
+    assert SklearnLearner(inside).known_states == {"pca__random_state": 1, "boosted__random_state": state}
+
+
+@pytest.mark.parametrize(
+    ("module", "state", "said"),
+    [
+        ("sklearn.ensemble", 3, "The shadow models have the random_state of the audited model where it is a number"),
+        ("xgboost.sklearn", None, "draw the same numbers in each fit where random_state is None"),
+        ("sklearn.ensemble", np.random.RandomState(0), "random_state: a generator, whose start is not known here"),
+        ("sklearn.ensemble", None, ""),
+    ],
+)
+def test_a_report_says_which_numbers_the_shadow_models_have(halves, monkeypatch, module, state, said):
+    monkeypatch.setattr(Boosted, "__module__", module)
+    train, holdout = halves
+    model = Boosted(5, random_state=state).fit(*train)
+    notes = audit(model, train=train, holdout=holdout, settings=Settings(n_influence=0, n_shadows=8)).notes
+    about = [note for note in notes if "random_state" in note]
+    assert len(about) == bool(said)
+    assert all(said in note for note in about)
+
+
 def test_parts_with_numbers_keep_them_and_the_others_are_drawn():
     """As they were trained: the projection is the same in all models, whatever the seeds of their forests."""
     records = numbered()

@@ -11,6 +11,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import leakgauge as lg
@@ -111,6 +112,16 @@ def test_the_numbers_are_those_of_the_games() -> None:
             above = np.mean((inside[:, None] > outside) + 0.5 * (inside[:, None] == outside))
             assert exposed.auc[record] == pytest.approx(above, abs=1e-12)
         assert (one.n_records, one.n_models) == (1500, 16)
+
+
+def test_models_have_the_numbers_that_an_attacker_knows() -> None:
+    """As in an audit: those of one number differ by their records alone, and so reveal more."""
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(120, 12)), rng.integers(0, 2, 120)
+    networks = {str(state): MLPClassifier((8,), max_iter=15, alpha=0.01, random_state=state) for state in (None, 5)}
+    found = compare_attacks(networks, {"made": (X, y)}, ["rmia"], seeds=[0, 1], n_shadows=16)
+    strength = {name: np.mean([one.auc.value for one in found.attacks if one.model == name]) for name in networks}
+    assert strength["5"] > strength["None"] + 0.02
 
 
 def test_an_attack_of_ones_own_is_compared_with_its_twin() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy as np
 from leakgauge.auditing.settings import Settings
 from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
-from leakgauge.escaping import shapes
+from leakgauge.escaping import one_line, shapes
+from leakgauge.inspecting.walking import walk
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, MembershipAttack
 from leakgauge.membership.own import EVERYTHING
 from leakgauge.models import (
@@ -202,10 +204,46 @@ def subject(
         asked = answering(_function_of(model), members)
         holds = held if hasattr(model, "predict") and not is_session(model) else None
         return Subject(name or called(model), members, others, asked, how, note=note, artefact=holds)
-    how = how or SklearnLearner(model)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
         fitted = wrap(model, members.schema) if is_fitted(model) else None
-    return Subject(name or name_of(model), members, others, fitted, how, artefact=held if fitted is not None else None)
+        kept = "" if how is not None else _fitted_for_good(model)
+    if kept and fitted is None:
+        raise ModelError(
+            f"{name_of(model)} holds a part that was fitted before and is not fitted again with it ({kept}), so that "
+            "no model without a record can be trained; give one that fits all of its parts or, where that part was "
+            "fitted on other people, a SklearnLearner around this one"
+        )
+    said = ""
+    if kept:
+        said = (
+            f"The model holds a part that was fitted before and is not fitted again with it ({kept}). Models trained "
+            "anew would all hold it, and with it what it may have of the training records, so none is trained. Give "
+            "learner= how the whole is fitted; where that part was fitted on other people, this model itself."
+        )
+    how = how or (None if kept else SklearnLearner(model))
+    held_by = held if fitted is not None else None
+    return Subject(name or name_of(model), members, others, fitted, how, note=said, artefact=held_by)
+
+
+def _fitted_for_good(estimator: Any) -> str:
+    """The path to a part that is fitted and stays so where the estimator is fitted anew; empty where there is none.
+
+    Such as a ``FrozenEstimator``, or a model whose method a ``FunctionTransformer`` calls.
+    """
+    from sklearn.base import clone
+
+    for place in walk(clone(estimator), None, lambda place: True):
+        held = [place.value]
+        if isinstance(place.value, FunctionType):
+            held = [place.value.__globals__.get(name) for name in place.value.__code__.co_names]
+        if place.path and any(hasattr(one, "get_params") and _has_learned(one) for one in held):
+            return one_line(place.path)
+    return ""
+
+
+def _has_learned(estimator: Any) -> bool:
+    """Whether an estimator has what scikit-learn's have once they are fitted."""
+    return any(name.endswith("_") and not name.startswith("_") for name in getattr(estimator, "__dict__", ()))
 
 
 def _itself(model: Any) -> Any:

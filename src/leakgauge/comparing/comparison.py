@@ -36,12 +36,14 @@ from leakgauge.streams import AuditStream
 from leakgauge.training import (
     ChunkStore,
     Execution,
+    Job,
     Learner,
     PredictionTable,
+    Randomness,
     Workers,
     complementary_pairs,
+    plan,
     recipe,
-    train_many,
 )
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import identity as identity_of_learner
@@ -410,7 +412,16 @@ class _Games:
         """The answers of the models about the pool."""
         rng = AuditStream.SHADOW_SETS.generator(self.seed)
         subsets = complementary_pairs(len(self.pool), self.n_models // 2, rng)
-        return train_many(self.learner, self.pool, subsets, seed=self.seed, execution=self.execution)
+        job = Job(
+            self.learner,
+            self.pool,
+            subsets,
+            self.pool.features,
+            self.seed,
+            Randomness.INDEPENDENT,
+            self.execution.device,
+        )
+        return plan(job.with_known_seed()).train(self.execution)
 
     def of(self, attack: MembershipAttack) -> _Played | str:
         """What one attack achieves, or why it cannot be played."""

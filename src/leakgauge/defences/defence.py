@@ -178,7 +178,7 @@ class Defended(Around):
         return self.learner.randomised or self.defence.adds_randomness
 
     @property
-    def known_states(self) -> Mapping[str, int]:
+    def known_states(self) -> Mapping[str, int | None]:
         """Nothing where the defence draws at random, as a release draws from the operating system."""
         return {} if self.defence.adds_randomness else super().known_states
 

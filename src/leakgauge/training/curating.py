@@ -117,7 +117,7 @@ class NoisyLabels(Curating):
         return self.rate > 0 or self.learner.randomised
 
     @property
-    def known_states(self) -> Mapping[str, int]:
+    def known_states(self) -> Mapping[str, int | None]:
         """Nothing where there is noise, which is drawn anew each time."""
         return {} if self.rate > 0 else super().known_states
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
@@ -133,9 +133,17 @@ class Learner(ABC):
         return None
 
     @property
-    def known_states(self) -> Mapping[str, int]:
-        """The seeds of its parts that stand among its settings, by the names of these."""
+    def known_states(self) -> Mapping[str, int | None]:
+        """The seeds of its parts that stand among its settings, by the names of these.
+
+        ``None`` for a part of a library that takes a number of its own in place of ``None``.
+        """
         return {}
+
+    @property
+    def unknown_states(self) -> Sequence[str]:
+        """The settings of its parts that draw by a generator, of which nobody knows how it started."""
+        return ()
 
     def with_known_states(self, instead: int | None = None) -> Learner:
         """The same, with seeds that stand among its settings for good: what :meth:`fit` is given seeds the rest.
@@ -312,12 +320,21 @@ class SklearnLearner(Learner):
     def known_seed(self) -> int | None:
         """See :attr:`Learner.known_seed`: the ``random_state`` of all parts that draw by one of their own."""
         numbers = set(self._states.values())
-        return numbers.pop() if len(numbers) == 1 else None
+        number = numbers.pop() if len(numbers) == 1 else None
+        return number if isinstance(number, int) else None
 
     @property
-    def known_states(self) -> Mapping[str, int]:
+    def known_states(self) -> Mapping[str, int | None]:
         """See :attr:`Learner.known_states`: by the names of the parameters."""
-        return {name: state for name, state in self._states.items() if state is not None}
+        return {name: state for name, state in self._states.items() if state is None or isinstance(state, int)}
+
+    @property
+    def unknown_states(self) -> Sequence[str]:
+        """See :attr:`Learner.unknown_states`."""
+        parameters = self.estimator.get_params()
+        return [
+            name for name in self._states if isinstance(parameters[name], np.random.RandomState | np.random.Generator)
+        ]
 
     def with_known_states(self, instead: int | None = None) -> SklearnLearner:
         """See :meth:`Learner.with_known_states`."""
@@ -328,23 +345,26 @@ class SklearnLearner(Learner):
         return self._but(estimator=clone(self.estimator).set_params(**known), _seeded=left)
 
     @property
-    def _states(self) -> dict[str, int | None]:
-        """The number of each part that draws by a ``random_state`` of its own; ``None`` without one.
+    def _states(self) -> dict[str, int | str | None]:
+        """The number of each part that draws by a ``random_state``; `DRAWN` where each fit draws another one.
 
-        Estimators in an ensemble get theirs from there. Of forests of many trees that draw bootstraps, and of boosting
-        that draws nothing but what is equally good, the number is left out: attacks gain nothing by it
-        (``docs/benchmarks/known-seed.md``).
+        Some libraries take a number of their own in place of ``None``. Estimators in an ensemble get theirs from there.
+        Of forests of many trees that draw bootstraps, and of boosting that draws nothing but what is equally good, the
+        number is left out: attacks gain nothing by it (``docs/benchmarks/known-seed.md``).
         """
         from sklearn.ensemble import BaseEnsemble
 
-        parameters, found = self.estimator.get_params(), dict[str, int | None]()
+        parameters, found = self.estimator.get_params(), dict[str, int | str | None]()
         for name, owner in zip(self._seeded, self._owners(), strict=True) if self.randomised else ():
             parts = name.split("__")[:-1]
             around = (parameters.get("__".join(parts[:i]), self.estimator) for i in range(len(parts)))
             if not _uses_seed(owner) or any(isinstance(one, BaseEnsemble) for one in around):
                 continue
             state = parameters[name]
-            found[name] = int(state) if isinstance(state, Integral) and _draws_alike(owner) else None
+            if state is None and type(owner).__module__.startswith(FIXED_WITHOUT_NUMBER):
+                found[name] = None
+            else:
+                found[name] = int(state) if isinstance(state, Integral) and _draws_alike(owner) else DRAWN
         return found
 
     def without_unused_seed(self, records: Records, *, seed: int) -> SklearnLearner:
@@ -487,9 +507,14 @@ class Around(Learner):
         return self.learner.known_seed if self.known_states else None
 
     @property
-    def known_states(self) -> Mapping[str, int]:
+    def known_states(self) -> Mapping[str, int | None]:
         """Those of the learner inside."""
         return self.learner.known_states
+
+    @property
+    def unknown_states(self) -> Sequence[str]:
+        """Those of the learner inside."""
+        return self.learner.unknown_states
 
     def with_known_states(self, instead: int | None = None) -> Self:
         """With the learner inside so."""
@@ -617,6 +642,12 @@ MOST_WITHOUT_STOP, MOST_BINNED = 10_000, 200_000
 BOOSTING = ("sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost")
 """Modules of boosting that adds up gradients of single precision."""
 
+
+FIXED_WITHOUT_NUMBER = ("xgboost", "lightgbm", "catboost")
+"""Packages of boosting whose estimators draw the same numbers in each fit where their ``random_state`` is ``None``."""
+
+DRAWN = "drawn"
+"""In place of the number of what draws others in each fit."""
 
 OF_CODES = ("xgboost",)
 """Modules of classifiers that take no other labels than whole numbers from 0 on."""

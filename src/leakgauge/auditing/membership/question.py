@@ -50,7 +50,7 @@ from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tails import largest_odds
-from leakgauge.escaping import shapes
+from leakgauge.escaping import one_line, shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, noise_robustness
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
@@ -137,10 +137,22 @@ class MembershipAnswer(Answer):
         said, table = [], self.shadows
         if case.kind is AnswerKind.LABELS:
             said.append("The model outputs labels only, so the attacks that need probabilities were left out.")
-        if table is not None and case.what.learner is not None and case.what.learner.known_states:
+        learner = None if table is None else case.what.learner
+        if learner is not None and any(one is not None for one in learner.known_states.values()):
             said.append(
                 "The shadow models have the random_state of the audited model where it is a number, which an attacker "
                 "may know or try. Trained with random_state=None, it has one that no attacker knows."
+            )
+        if learner is not None and None in learner.known_states.values():
+            said.append(
+                "XGBoost, LightGBM and CatBoost draw the same numbers in each fit where random_state is None, so that "
+                "the shadow models draw them too. Only a number that is kept secret is one that no attacker knows."
+            )
+        if learner is not None and learner.unknown_states:
+            said.append(
+                f"{', '.join(map(one_line, learner.unknown_states))}: a generator, whose start is not known here, so "
+                "that the shadow models draw other numbers. An attacker who knows it does better; give a number to "
+                "see it."
             )
         if self.games.played and len(self.games.pool) < len(case.units):
             said.append(
