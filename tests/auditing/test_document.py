@@ -94,7 +94,7 @@ def test_the_first_lines_of_each_model_are_read_and_shown(results, tmp_path, mon
     assert first == [line for name in names for line in [one for one in lines if one["model"] == name][:5]]
     held = [float(line["score"]) for line in lines[:120]]
     assert held == [pytest.approx(record.score, abs=1e-9) for record in results[0].records]
-    said = "This page holds the first 5 records of 120, those in the training set before others"
+    said = "This page holds the first 5 of 120 records, those in the training set before others"
     assert said not in write_report(run, document).read_text()
     monkeypatch.setattr(page, "MOST_RECORDS", 5)
     text = write_report(run, document).read_text()
