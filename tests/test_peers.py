@@ -176,3 +176,21 @@ def test_the_page_says_what_was_compared_and_what_failed(posed, tmp_path):
     assert row.endswith("| 6 | 3 | 3 | 3 | – | 100 |")
     (row,) = (one for one in page.splitlines() if one.startswith("| ART | rf | 0 | rmia | 1 of 16 |"))
     assert "| 1 | none | 3, 3 | 3, 3 | –, – |" in row
+
+
+def test_packages_that_know_the_candidates_are_totalled_apart_and_attacks_that_were_not_run_are_named(posed, tmp_path):
+    line = tmp_path / "16 shadow models" / "adult, logistic regression"
+    line.mkdir(parents=True)
+    posed.save(line / "task.joblib")
+    noise = np.random.default_rng(0).normal(size=120)
+    scored = {"ours-attacks": ("rmia", "lira"), "toolbox-rf": ("rf",), "sacro_ml-offline": ("offline",)}
+    scored |= {"meter-reference": ("linear", "logit"), "plain-all": ("lira",)}
+    for kept, names in scored.items():
+        np.savez(line / f"{kept}.npz", seconds=1.0, **{f"score_{name}": noise for name in names})
+        (line / f"{kept}.json").write_text(json.dumps(vars(run.Run(0, "", 1.0, 1.0, 100.0))))
+    page = run.written(tmp_path)
+    for total in ("packages with shadow models of the pool: SACRO-ML | 1", "packages without: ART, Privacy Meter | 3"):
+        assert f"| {total} | 0, 0 |" in page
+    assert "| rewritten attacks | 1 | 0, 0 |" in page
+    assert "the default (`nn`), not run; learned attack, random forest (`rf`) |" in page
+    assert "LiRA offline, the default (`offline`); LiRA online (`online-carlini`), not run; not tried: mode" in page

@@ -74,7 +74,9 @@ class Peer:
         package: what is installed, with its version; none for ours.
         released: day of its release.
         attacks: those carried out, each in a process of its own, and what they are.
-        shadows: whether it trains shadow models.
+        shadows: whether it is run with other numbers of shadow models too.
+        on_pool: whether these are trained on parts of the pool, so that it knows the candidates.
+        unused: settings that it has and that were not tried, where they may matter.
         besides: what it imports and does not ask for.
         torch: whether it needs PyTorch.
     """
@@ -87,6 +89,8 @@ class Peer:
     besides: tuple[str, ...] = ()
     torch: bool = True
     shadows: bool = True
+    on_pool: bool = False
+    unused: str = ""
 
 
 OURS = Peer("leakgauge", "ours", "", "", {"attacks": "LiRA and RMIA", "audit": "an audit with both"})
@@ -107,6 +111,8 @@ PEERS = (
         "sacroml==2.0.1",
         "2026-09-25",
         {"offline": "LiRA offline, the default", "online-carlini": "LiRA online"},
+        on_pool=True,
+        unused="mode `offline-carlini`, and `fix_variance=True` in any mode",
     ),
     Peer(
         "ART",
@@ -154,7 +160,9 @@ INTRODUCTION = """LiRA is compared with LiRA of leakgauge and everything else wi
 RMIA alone, which [an earlier benchmark](attacks.md) found the stronger of the two with 16 shadow models: nothing was
 chosen by these results. Weaker and stronger count lines where the whole interval of a difference lies on one side of 0.
 Time ratios are processor time of the other over that of leakgauge for both attacks, with imports and without; the last
-column has an audit of leakgauge in its place. An attack that was not run on a target has no line.
+column has an audit of leakgauge in its place. An attack that was not run on a target has no line. Totals of packages
+whose attack has shadow models of the pool stand apart from those of packages whose shadow models have other records:
+these are given less.
 """
 DATA = ("adult", "acs-income", "location30", "cifar10")
 THREADS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "TF_NUM_INTRAOP", "TF_NUM_INTEROP")
@@ -442,8 +450,13 @@ def packages(folder: Path) -> str:
     for peer in PEERS:
         name, _, version = peer.package.partition("==")
         besides = [*([TORCH] if peer.torch else []), *peer.besides]
-        attacks = "; ".join(f"{about} (`{name}`)" for name, about in peer.attacks.items())
-        rows.append([peer.title, f"`{name}`", version, peer.released, ", ".join(besides) or "–", attacks])
+        attacks = []
+        for attack, about in peer.attacks.items():
+            ran = any(folder.glob(f"*/*/{peer.adapter}-{attack}.json"))
+            attacks.append(f"{about} (`{attack}`)" + ("" if ran else ", not run"))
+        if peer.unused:
+            attacks.append(f"not tried: {peer.unused}")
+        rows.append([peer.title, f"`{name}`", version, peer.released, ", ".join(besides) or "–", "; ".join(attacks)])
     newest = max((path.stat().st_mtime for path in folder.glob("*/*/*.json")), default=time.time())
     models = "; ".join(f"{name}, `{' '.join(repr(model).split())}`" for name, model in MODELS.items())
     measured = f"Measured on {time.strftime('%Y-%m-%d', time.localtime(newest))} with leakgauge {__version__}. "
@@ -494,7 +507,8 @@ def weaker(found: list[Compared]) -> str:
 def totals(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
     """What all lines amount to."""
     groups = {
-        "other packages": [one for one in every if one.peer in PEERS],
+        "packages with shadow models of the pool": [one for one in every if one.peer.on_pool],
+        "packages without": [one for one in every if one.peer in PEERS and not one.peer.on_pool],
         "rewritten attacks": [one for one in every if one.peer is PLAIN and one.attack != "same-seed"],
         "rewritten attacks, same random state": [one for one in every if one.attack == "same-seed"],
     }
@@ -503,7 +517,8 @@ def totals(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
         found = [one for one in (compared(line, ours, namesake(line.name)) for line in some) if one is not None]
         if not found:
             continue
-        row = [who, str(len(found))]
+        names = ", ".join(dict.fromkeys(one.line.peer.title for one in found if one.line.peer in PEERS))
+        row = [f"{who}: {names}" if names else who, str(len(found))]
         for difference in MEASURES.values():
             each = [difference(one) for one in found]
             row += [f"{sum(one.high < 0 for one in each)}, {sum(one.low > 0 for one in each)}"]

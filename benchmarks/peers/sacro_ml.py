@@ -1,4 +1,7 @@
-"""SACRO-ML: LiRA, offline as by default and online, the strongest that it has; shadow models on parts of the pool."""
+"""SACRO-ML: LiRA, offline as by default and online, with all else as by default; shadow models on parts of the pool.
+
+Its mode `offline-carlini` and `fix_variance=True`, one standard deviation for all records, were not tried.
+"""
 
 from __future__ import annotations
 

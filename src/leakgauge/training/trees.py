@@ -107,7 +107,7 @@ class Rules:
         min_samples_leaf: size of a leaf, at the least.
         criterion: by what splits are compared.
         looks_on: whether a node that cannot be split at the columns it looks at looks on until it can; otherwise only
-            until one of them has two values.
+            until the lowest and the highest value of one of them are told apart.
         drawn_ties: whether of equally good splits that of the column drawn first is taken, instead of the first column.
         sizes_by_record: whether a size is a number of records, instead of how often they count together.
         drawn_thresholds: whether a column is split at one threshold drawn between its lowest and highest value.
@@ -714,6 +714,12 @@ class Cells:
         first = np.flatnonzero(np.r_[True, self.slot[1:] != self.slot[:-1]])
         return first, np.r_[first[1:], len(self.slot)] - 1
 
+    def reach(self, sample: Sample) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The lowest and the highest value of each slot."""
+        first, last = self.ends
+        begins = sample.first_bin[self.column[first]]
+        return sample.values[begins + self.low[first]], sample.values[begins + self.high[last]]
+
     def told_apart(self, sample: Sample) -> Cells:
         """With values that are as good as equal in one cell."""
         value = sample.values[sample.first_bin[self.column] + self.low]
@@ -760,8 +766,8 @@ def _best_splits(
 ) -> tuple[Counts, Counts, NDArray[np.bool_]]:
     """The best split of each node: its column or :data:`LEAF`, the bin, and whether any of its columns varies."""
     cells = cells.told_apart(sample)
-    first, last = cells.ends
-    varies = np.asarray((last > first).reshape(-1, n_columns).any(axis=1))
+    lowest, highest = cells.reach(sample)
+    varies = np.asarray((highest > lowest + NEAR).reshape(-1, n_columns).any(axis=1))
     best, sound = _first_highest(cells.scores(rules), cells.slot // n_columns)
     column, low, high = cells.column[best], cells.high[best], cells.low[np.minimum(best + 1, len(cells.low) - 1)]
     low, high = np.where(sound, low, 0), np.where(sound, high, 0)
@@ -776,7 +782,7 @@ def _drawn_splits(
     """The best of one drawn threshold for each column, as :func:`_best_splits`."""
     first, last = cells.ends
     column, low, high = cells.column[first], cells.low[first], cells.high[last]
-    lowest, highest = (sample.values[sample.first_bin[column] + code] for code in (low, high))
+    lowest, highest = cells.reach(sample)
     varies = np.asarray(highest > lowest + NEAR)
     chance = drawn(np.repeat(keys, n_columns), len(sample.n_bins) + 2 + column) >> np.uint64(11)
     threshold = (highest.astype(np.float64) - lowest) * (chance.astype(np.float64) * 2.0**-53) + lowest

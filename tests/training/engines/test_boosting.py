@@ -139,6 +139,36 @@ def test_values_that_are_nearly_equal_are_as_good_as_equal():
     np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("scales", [(1e-6, 1, 1, 1), (1e-6,) * 4, (1e-7, 1e-6, 1, 1e-7)], ids=str)
+@pytest.mark.parametrize("leaf", [1, 4])
+def test_columns_are_constant_by_their_range_and_not_by_their_neighbours(leaf, scales, seed):
+    """No value repeats, so that models are the same to the last bit, but hardly any neighbours are 1e-7 apart.
+
+    A column counts as constant where its highest value is not (scikit-learn 1.9, tree/_splitter.pyx, node_split_best).
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 4))
+    records = Records.from_arrays(X * scales, np.where(X[:, 1] + rng.normal(size=200) > 0, "yes", "no"))
+    assert all(len(np.unique(column)) == 200 for column in records.features.astype(np.float32).T)
+    estimator = GradientBoostingClassifier(n_estimators=20, max_features=2, min_samples_leaf=leaf)
+    np.testing.assert_array_equal(run(estimator, records), refitted(estimator, records))
+
+
+@pytest.mark.parametrize("max_features", [1, 2])
+def test_a_node_whose_column_cannot_be_split_is_a_leaf(max_features):
+    """Five values of which neighbours are as good as equal, and the lowest and highest are not: the column varies."""
+    X = np.column_stack([np.repeat(np.arange(5), 2) * 5e-8, np.arange(10.0)])
+    records = Records.from_arrays(np.vstack([X, [[0.0, 5.0]]]), np.r_[np.zeros(5), np.ones(6)], task="regression")
+    estimator = GradientBoostingRegressor(n_estimators=1, max_depth=1, learning_rate=1.0, max_features=max_features)
+    subsets = DenseSubsets(np.repeat(but_one(10).members, 30, axis=0))
+    found = run(estimator, records, subsets, X)[:, :, 0]
+    np.testing.assert_array_equal(found, refitted(estimator, records, subsets, X)[:, :, 0])
+    leaves = (found == 0.5).all(axis=1)
+    assert ((found == (np.arange(10) > 4)).all(axis=1) | leaves).all()
+    assert leaves.any() == (max_features == 1)
+
+
 def test_models_that_fit_exactly():
     """Residuals come down to what rounding leaves, and nodes that are pure but for it are no more split."""
     records = people(60, 2)
@@ -245,6 +275,9 @@ def test_the_engine_is_used_after_steps_that_learn_nothing():
         (GradientBoostingClassifier(max_leaf_nodes=4), None, "max_leaf_nodes=...) is not supported"),
         (GradientBoostingClassifier(loss="exponential"), None, "loss='exponential') is not supported"),
         (GradientBoostingClassifier(learning_rate=-1.0), None, "refuses its settings"),
+        (GradientBoostingClassifier(min_samples_leaf=2**62), None, "too large a number"),
+        (GradientBoostingClassifier(max_depth=2**70), None, "too large a number"),
+        (GradientBoostingClassifier(max_features=2**64), None, "too large a number"),
         (make_pipeline(StandardScaler(), GradientBoostingClassifier()), None, "StandardScaler is fitted on the data"),
         (GradientBoostingClassifier(), leave_one_out(100), "without single ones"),
         (GradientBoostingClassifier(), everything(100), "trains on all records"),
@@ -266,6 +299,20 @@ def test_random_numbers_that_an_attacker_knows_are_not_left_to_rounding(max_feat
     job = job_of(estimator, Records.from_arrays(X, records.labels))
     assert plan(job.with_known_seed()).engine.name == engine
     assert plan(job).engine.name == "gradient-boosting"
+
+
+@pytest.mark.parametrize("settings", [{"min_samples_leaf": 10**12}, {"min_samples_split": 2**61}, {"max_depth": 2**40}])
+def test_settings_without_an_end_are_those_of_scikit_learn(settings):
+    records = people(60, 2)
+    estimator = GradientBoostingClassifier(n_estimators=3, **settings)
+    np.testing.assert_array_equal(run(estimator, records), refitted(estimator, records))
+
+
+def test_what_scikit_learn_cannot_count_to_is_an_error_of_the_model():
+    with pytest.raises(ModelError, match="raised OverflowError"):
+        train_many(
+            SklearnLearner(GradientBoostingClassifier(max_depth=2**70)), people(60, 2), halves(people(60, 2)), seed=0
+        )
 
 
 def test_numbers_beyond_single_precision_are_refused():

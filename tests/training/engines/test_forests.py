@@ -492,6 +492,22 @@ def test_columns_without_a_valid_split_count_as_looked_at():
     assert abs((grown.root == LEAF).mean() - 0.5) < 4.5 * 0.5 / math.sqrt(4000)
 
 
+@pytest.mark.usefixtures("loops")
+def test_a_column_varies_by_its_range_and_not_by_its_neighbours():
+    """Five values of which neighbours are as good as equal, and the lowest and highest are not: no other is looked at.
+
+    A share of 1/2 of 1,000 trees, within 4.5 standard errors: a false alarm has probability 7e-6. Where the range too
+    is as good as equal, the column is constant, and each tree looks at the other one.
+    """
+    records = [Records.from_arrays(np.c_[np.arange(5) * step, np.arange(5)], [0, 0, 1, 1, 1]) for step in (5e-8, 2e-8)]
+    estimator = random_forest(1000, bootstrap=False, max_features=1, max_depth=1, random_state=0)
+    for one, share in zip(records, (0.5, 0.0), strict=True):
+        found = prepared(estimator, one, one.features[:1], everything(5)).all().answers[0, 0]
+        expected = clone(estimator).fit(one.features, one.labels).predict_proba(one.features[:1])[0]
+        for leaves in (np.exp(found[1]), expected[1]):  # a leaf of all records gives the second class 3/5
+            assert abs(leaves / 0.6 - share) < 4.5 * math.sqrt(share * (1 - share) / 1000) + 1e-12
+
+
 # ---------------------------------------------------------------- shapes of jobs
 
 
@@ -564,6 +580,8 @@ def test_refusals_say_why():
         (job_of(random_forest(max_leaf_nodes=5), records), "max_leaf_nodes=...) is not supported"),
         (job_of(random_forest(criterion="gain"), records), "criterion='gain') is not supported"),
         (job_of(random_forest(max_features=0), records), "refuses its settings"),
+        (job_of(random_forest(min_samples_leaf=2**62), records), "min_samples_leaf=...) is too large a number"),
+        (job_of(extra_trees(max_depth=2**70), records), "max_depth=...) is too large a number"),
         (job_of(random_forest(bootstrap=False, max_samples=5), records), "max_samples must be None"),
         (job_of(random_forest(), large), "too large for single precision"),
         (job_of(random_forest(), records, np.zeros((0, 5)), leave_one_out(60)), "cannot be given this table"),

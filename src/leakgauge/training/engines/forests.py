@@ -70,6 +70,9 @@ PLAIN = {
 }
 """Settings that are supported as they are by default only."""
 
+COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features", "n_estimators")
+"""Settings that may be whole numbers; twice a leaf is the smallest node that is split."""
+
 TOO_LARGE = "a number is too large for single precision"
 
 CERTAIN = 2**32
@@ -282,6 +285,10 @@ def refused_setting(estimator: Any, plain: Mapping[str, Any], choice: str, choic
         estimator._validate_params()
     except ValueError as error:
         return f"{name} refuses its settings ({type(error).__name__})"
+    for setting in COUNTED:
+        value = getattr(estimator, setting)
+        if isinstance(value, Integral) and 2 * int(value) > np.iinfo(np.int64).max:
+            return f"{name}({setting}=...) is too large a number"
     return None
 
 

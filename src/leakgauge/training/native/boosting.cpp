@@ -296,7 +296,7 @@ class Boosting {
         return true;
     }
 
-    // A column with any number of values; whether there are two.
+    // A column with any number of values; whether its lowest and its highest one are told apart.
     bool column(std::int64_t j, const Node& node, Split& found) {
         const Code* codes = table_.records[j];
         const std::int64_t size = node.end - node.begin, n_codes = table_.n_codes[j];
@@ -313,21 +313,25 @@ class Boosting {
                 present_.push_back(static_cast<std::int32_t>(64 * word + __builtin_ctzll(bits)));
         const float* values = table_.values + table_.first_code[j];
         double left = 0;
-        std::int64_t n_left = 0;
-        bool varies = false;
+        std::int64_t n_left = 0, n_summed = 0;
         for (std::size_t p = 0; p < present_.size(); ++p) {
             const std::int32_t low = present_[p];
             const Total own = std::exchange(totals_[low], Total{});
             left += own.sum;
             n_left += own.n;
             if (p + 1 == present_.size() || !(values[present_[p + 1]] > values[low] + NEAR)) continue;
-            varies = true;
+            if (std::min(n_left, size - n_left) < rules_.min_samples_leaf) continue;
+            if (n_left - n_summed > size - n_left) {  // scikit-learn sums up what is less, here the right side
+                left = node.sum;
+                for (std::size_t q = present_.size() - 1; q > p; --q) left -= totals_[present_[q]].sum;
+            }
+            n_summed = n_left;
             if (better(node, left, n_left, found.score)) {
                 found.column = j;
                 found.code = code_between(values, low, present_[p + 1]);
             }
         }
-        return varies;
+        return values[present_.back()] > values[present_.front()] + NEAR;
     }
 
     const Table<Code>& table_;

@@ -441,7 +441,8 @@ class Node {
             } else {
                 const std::int64_t before = n_entries_;
                 n_entries_ = sample_.n_classes == 2 ? entered<2>(*column) : entered<0>(*column);
-                varies_ |= n_entries_ > before + 1;
+                const float* const values = sample_.values + first_bin_[j];
+                varies_ |= values[bin_[n_entries_ - 1]] > values[lowest_[before]] + NEAR;
                 ++column;
             }
             ends_.push_back(n_entries_);
@@ -502,7 +503,7 @@ class Node {
     const std::int32_t* rows_ = nullptr;
     std::int64_t n_ = 0, taken_ = 0, n_entries_ = 0;
     double total_ = 0;
-    bool varies_ = false;  // whether a column that was looked at has two values
+    bool varies_ = false;  // whether the lowest and the highest value of a column are told apart
     std::uint64_t key_ = 0;
     const std::vector<std::int64_t>* totals_ = nullptr;
     std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's values begin
