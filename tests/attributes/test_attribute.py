@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from leakgauge.attributes import one_hot, single, together
@@ -62,6 +63,21 @@ def test_a_group_of_columns_is_set_as_a_block():
     assert group.values == ("A", "B", "C")
     assert group.codes(DUMMIES.features).tolist() == [0, 1, 2]
     assert group.completed(DUMMIES.features)[0].tolist() == [[1, 0, 3.5], [0, 1, 3.5], [0, 0, 3.5]]
+
+
+@pytest.mark.parametrize("kind", [bool, int, float])
+def test_columns_of_a_group_may_be_flags_or_numbers_in_any_form(kind):
+    """Whole numbers declared as categories have their codes as values; text is none of these."""
+    table = {"a": np.array([1, 0, 0]).astype(kind), "b": np.array([0, 1, 1]).astype(kind), "y": [0.5, 1.5, 2.5]}
+    for categorical in ([], ["a", "b"]):
+        records = Records.from_frame(pd.DataFrame(table), target="y", categorical=categorical)
+        group = one_hot(records.schema, ["b", "a"])
+        assert group.values == ("b", "a")
+        assert group.codes(records.features).tolist() == [1, 0, 0]
+    for other in (["0", "1", "1"], [1, 2, 2]):
+        records = Records.from_frame(pd.DataFrame({**table, "b": other}), target="y", categorical=["a", "b"])
+        with pytest.raises(DataError, match="column 'b' is categorical, no column of a group of 0 and 1"):
+            one_hot(records.schema, ["a", "b"])
 
 
 def test_several_columns_together_have_all_combinations():

@@ -34,6 +34,7 @@ from leakgauge.auditing.influence.findings import known_above
 from leakgauge.auditing.membership.findings import findings
 from leakgauge.auditing.settings import Queries, ReleasedOutputs
 from leakgauge.models import AnswerKind
+from leakgauge.records import Records
 from leakgauge.statistics import Estimate, bonferroni_confidence, census_advantage
 from leakgauge.theory import bin_centres
 
@@ -390,3 +391,20 @@ def test_records_of_a_sample_are_not_advised_to_be_left_out():
     values = np.array([0.5] * 9 + [2.0])
     everyone, sample = known_above(values, 1.0, 10), known_above(values, 1.0, 1000)
     assert (everyone, sample) == (1, 0)
+
+
+@pytest.mark.parametrize(("n_train", "n_holdout"), [(150, 90), (90, 150)])
+def test_what_would_settle_it_counts_either_group_by_itself(n_train, n_holdout):
+    """All training records were asked about, and so only more of the holdout narrow an interval."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 4))
+    people = Records.from_arrays(X, (X[:, 0] + rng.normal(size=240) > 0).astype(int))
+    rule = ReleaseRule(dtp=None, advantage=0.05, attacks=("gap",))
+    settings = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=rule)
+    result = audit(GaussianNB(), train=people[:n_train], holdout=people[n_train:], settings=settings, progress=False)
+    (finding,) = [one for one in result.findings if one.measure == "membership advantage, Gap attack (label only)"]
+    assert finding.verdict is Verdict.CANNOT_TELL
+    assert finding.remedy.startswith(
+        f"with {n_train} training and {n_holdout} holdout records, this audit detects an advantage of 0."
+    )
+    assert " holdout records, a model whose attacks all have advantage 0 keeps the limit" in finding.remedy

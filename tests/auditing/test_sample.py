@@ -153,6 +153,9 @@ def test_a_small_budget_trains_fewer_shadow_models_and_says_so():
         found = audit(remembering([0.0], noise=0.02), **data, settings=Settings(**small | asked))
         assert found.method["shadow_models"] == asked.get("n_shadows", 32)
         assert not any("which the budget" in line for line in found.not_tested)
+    data = {"train": (IDS[order[:540]], LABELS[:540]), "holdout": (IDS[order[540:]], LABELS[540:])}
+    found = audit(remembering([0.0], noise=0.02), **data, settings=Settings(**small))
+    assert found.method["shadow_models"] == 32, "of which a record is out of every tenth alone"
 
 
 @pytest.mark.parametrize(("noise", "others"), [(0.0, 24), (0.02, 160)])

@@ -230,6 +230,15 @@ def test_a_bug_of_few_numbers_is_found(bug, steps, check):
     assert right.verdict is Verdict.PASSES, str(right)
 
 
+def test_records_are_tried_in_any_order_and_once_each():
+    claim, loop = Claim(20.0, 1e-5, noise=2.0, sampling=0.3, steps=10), SmallLoop()
+    found = str(check_loop(loop, claim, tried=[0, 7, 19]))
+    assert str(check_loop(loop, claim, tried=[19, 0, 7, 0, 19])) == found
+    for outside in ([], [0, loop.n_records, 1], [3, -1, 5]):
+        with pytest.raises(DataError, match=rf"tried must be positions of records, 0 to {loop.n_records - 1}"):
+            check_loop(loop, claim, tried=outside)
+
+
 def test_less_sampling_and_uneven_noise_than_claimed_pass():
     """More noise for some parameters, and fewer steps of some records, are no breach of the claim."""
 

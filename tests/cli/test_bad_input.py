@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import platform
 import shutil
 import zipfile
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from pyarrow import parquet
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+import leakgauge
 from leakgauge.auditing.batch import audit_config
 from leakgauge.auditing.config import Config
 
@@ -729,6 +732,18 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
     audit_config(Config.for_dataset("wine", train_records=60, holdout_records=60), folder=folder)
     return folder
+
+
+def test_a_finished_run_says_how_it_was_made(finished: Path) -> None:
+    """Whoever wants the same numbers again finds there what they depend on, and what they do not."""
+    manifest = json.loads((finished / "manifest.json").read_text())
+    assert manifest["leakgauge"] == leakgauge.__version__
+    assert manifest["python"] == platform.python_version()
+    assert manifest["workers"] == 1
+    assert manifest["source"] == manifest["data"] == "wine"
+    assert manifest["auditor"]
+    assert datetime.fromisoformat(manifest["started"]).tzinfo is not None
+    assert manifest["seconds"] > 0
 
 
 @pytest.mark.parametrize("what", DAMAGE)

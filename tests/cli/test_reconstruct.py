@@ -16,6 +16,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
+from leakgauge.cli._tables import features_of
+from leakgauge.errors import DataError
+
 skops = pytest.importorskip("skops.io")
 
 NAMES = ["smoker", "married", "urban", "insured"]
@@ -52,6 +55,25 @@ def test_a_forest(cli: Callable, forest: str) -> None:
     assert list(found.columns) == [*NAMES, "label"]
     assert sorted(found.label) == sorted(CLASS[:12])
     assert cli(*known, "--out", "found.csv").code == 2
+
+
+def test_a_table_becomes_what_the_model_was_fitted_on(tmp_path: Path) -> None:
+    """Columns by name and in the order of the model where it knows names, and a plain table where it does not."""
+    table = pd.DataFrame({"b": [1.5, 2.5, 4.0], "risk": ["low", "high", "low"], "a": [0.25, 1.0, 3.0]})
+    table.to_csv(tmp_path / "people.csv", index=False)
+    named = GaussianNB().fit(table[["a", "b"]], table.risk)
+    X, labels = features_of(named, tmp_path / "people.csv", "risk")
+    pd.testing.assert_frame_equal(X, table[["a", "b"]])
+    assert labels is not None
+    assert labels.tolist() == ["low", "high", "low"]
+    X, labels = features_of(GaussianNB().fit(table[["b", "a"]].to_numpy(), table.risk), tmp_path / "people.csv", "risk")
+    assert isinstance(X, np.ndarray)
+    assert X.tolist() == [[1.5, 0.25], [2.5, 1.0], [4.0, 3.0]]
+    assert features_of(named, tmp_path / "people.csv", None)[1] is None
+    assert features_of(named, tmp_path / "people.csv", "class")[1] is None
+    table[["b", "risk"]].to_csv(tmp_path / "less.csv", index=False)
+    with pytest.raises(DataError, match=r"less\.csv lacks the column 'a' that the model takes"):
+        features_of(named, tmp_path / "less.csv", "risk")
 
 
 def test_without_the_solver_it_is_one_line(cli: Callable, forest: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,16 +171,31 @@ def test_ctrl_c_in_the_middle_of_an_import_is_one_line(tmp_path: Path, module: s
 
 @pytest.mark.parametrize("code", [0, 1, 2, 130])
 def test_only_a_stopped_command_ends_the_process_by_itself(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    """Everything else is left to Python, which runs what was registered for its end."""
+    """Everything else is left to Python, which runs what was registered for its end; what was said is not lost."""
     ended: list[int] = []
-    monkeypatch.setattr("leakgauge.cli.main.main", lambda: code)
-    monkeypatch.setattr("os._exit", ended.append)
+    arrived: list[tuple[bytes, bytes]] = []
+    behind = io.BytesIO(), io.BytesIO()
+
+    def main() -> int:
+        print("a line")
+        print("another", file=sys.stderr)
+        return code
+
+    def end(status: int) -> None:
+        ended.append(status)
+        arrived.append((behind[0].getvalue(), behind[1].getvalue()))
+
+    monkeypatch.setattr("leakgauge.cli.main.main", main)
+    monkeypatch.setattr("os._exit", end)
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(behind[0], newline=""))
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(behind[1], newline=""))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     try:
         assert run() == code
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     assert ended == [130] * (code == 130)
+    assert [[one.split() for one in said] for said in arrived] == [[[b"a", b"line"], [b"another"]]] * (code == 130)
 
 
 SLOW = """

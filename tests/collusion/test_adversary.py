@@ -126,6 +126,8 @@ def test_rates_by_hand():
     assert found.precision.value == 0.75
     assert [one.value for one in found.kept] == [1.0, 0.75]
     assert [one.value for one in found.chance] == [0.5, 0.5]
+    alike = success(others, others).precision
+    assert (alike.value, alike.n) == (0.5, 2)
     nobody = MarkerAgreement(np.zeros((2, 2), dtype=bool), 2)
     assert success(nobody, nobody).precision is None
 

@@ -1,5 +1,7 @@
 """Copies without what prediction does not need: they answer the same, and nothing of it remains."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 
 from leakgauge.errors import ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
+from leakgauge.inspecting.cleaning import bare_lightgbm
 
 from .holders import CLASSES, HOLDERS, VALUES, X, fitted, named
 
@@ -132,3 +135,74 @@ def test_a_model_that_cannot_be_copied():
 
     with pytest.raises(ModelError, match=r"the Single cannot be copied \(RuntimeError\)"):
         cleaned(fitted(Single(), VALUES))
+
+
+LIGHTGBM = """tree
+version=v4
+num_class=1
+max_feature_idx=1
+feature_infos=[17.25:98.5] 3:1:2
+tree_sizes=310 120
+
+Tree=0
+num_leaves=2
+split_feature=0
+split_gain=41.5
+threshold=40.5
+left_child=-1
+right_child=-2
+leaf_value=0.25 -0.5
+leaf_weight=3.75 1.25
+leaf_count=15 5
+internal_value=0.0625
+internal_weight=5
+internal_count=20
+
+
+Tree=1
+num_leaves=1
+leaf_value=0.125
+leaf_count=20
+
+
+end of trees
+
+feature_importances:
+age=1
+
+parameters:
+[boosting: gbdt]
+[data: /home/meier/study.csv]
+[bagging_seed: 3]
+end of parameters
+
+pandas_categorical:[["north", "south"]]
+"""
+
+
+def test_a_text_of_lightgbm_keeps_what_predicts_and_nothing_else():
+    """Thresholds, children and values of leaves; where each tree begins is told anew, in bytes."""
+    told = bare_lightgbm(LIGHTGBM)
+    for line in ("split_feature=0", "threshold=40.5", "left_child=-1", "right_child=-2", "leaf_value=0.25 -0.5"):
+        assert f"\n{line}\n" in told
+    assert "\nleaf_count=1 1\n" in told
+    assert "\nleaf_weight=1 1\n" in told
+    assert "\ninternal_count=1\n" in told
+    assert "\ninternal_weight=1\n" in told
+    assert "\ninternal_value=0\n" in told
+    assert "\nsplit_gain=0\n" in told
+    assert "\nfeature_infos=[-inf:inf] 3:1:2\n" in told
+    assert told.endswith('[boosting: gbdt]\nend of parameters\n\npandas_categorical:[["north", "south"]]\n')
+    for lost in ("17.25", "98.5", "41.5", "3.75", "0.0625", "=15", "=20", "meier", "age", "bagging"):
+        assert lost not in told
+    head, _, _ = told.partition("Tree=0\n")
+    body = told[len(head) : told.index("end of trees")]
+    first, second = (int(size) for size in re.search(r"^tree_sizes=(\d+) (\d+)$", head, re.MULTILINE).groups())
+    assert first + second == len(body)
+    assert body[first:].startswith("Tree=1\nnum_leaves=1\nleaf_value=0.125\nleaf_count=1\n")
+    assert bare_lightgbm(told) == told
+    without = LIGHTGBM.replace('pandas_categorical:[["north", "south"]]\n', "")
+    assert bare_lightgbm(without).endswith("\npandas_categorical:null\n")
+    empty = "tree\nversion=v4\ntree_sizes=\n\nend of trees\n"
+    assert "\ntree_sizes=\n" in bare_lightgbm(empty)
+    assert "Tree=" not in bare_lightgbm(empty)

@@ -193,6 +193,18 @@ def test_safetensors(tmp_path):
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
+def test_a_dictionary_in_a_model_may_hold_itself():
+    """It is the state of a module where numbers of torch stand in it, a few levels below at most."""
+    torch, _, _ = torch_model()
+    model = ensemble.RandomForestClassifier(2, random_state=0).fit(X, CLASSES)
+    model.kept = {"rows": X[:5]}
+    model.kept["again"] = model.kept
+    found = {(one.where, one.kind) for one in inspect(model, (X, CLASSES)).findings}
+    assert ("kept[0]", Kind.ROWS) in found
+    held = {"a": {"b": {"c": {"exp_avg": torch.zeros(3)}}}}
+    assert ("a.b.c.exp_avg", Kind.OPTIMISER, False) in places(inspect(held))
+
+
 def test_torch_files_are_pickles(tmp_path):
     torch, model, optimiser = torch_model()
     torch.save({"model": model.state_dict(), "optimizer": optimiser.state_dict()}, tmp_path / "m.pt")

@@ -171,6 +171,9 @@ def test_features_by_hand():
     assert certain[[15, 16, 17, 18]].tolist() == [-103.6, 0, 0, 0]
     values = learned.signal_features(AnswerKind.VALUES, np.array([[12.5], [10.0]]), np.array([10.0, 20.0]))
     assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0, 1, 1, 1], [10, 10, 10, 0, 0, 0, 0, 0, 0]]
+    # In single precision 21.2345612 is no rounded number, as it has about seven digits in all; 21.2346 is one.
+    digits = learned.signal_features(AnswerKind.VALUES, np.array([[21.2345612], [21.2346]]), np.array([10.0, 10.0]))
+    assert digits[:, 6:8].tolist() == [[7, 9], [4, 4]]
 
 
 @pytest.mark.parametrize("decimals", [2, 3, 4, 6])
@@ -199,6 +202,7 @@ def test_order_and_names_of_records_do_not_matter_to_features():
     shuffled = np.random.default_rng(10).permutation(1000)
     found = learned.signal_features(KIND, answers, labels)
     np.testing.assert_array_equal(learned.signal_features(KIND, answers[shuffled], labels[shuffled]), found[shuffled])
+    np.testing.assert_array_equal(learned.signal_features(KIND, answers[:7], labels[:7]), found[:7], "nor the others")
 
 
 # All models of a table.

@@ -62,6 +62,14 @@ def test_binned_answers_are_bin_centres_and_not_normalised():
     np.testing.assert_allclose(np.exp(model.log_probabilities(X)), [[0.295, 0.715], [0.995, 0.005]], atol=1e-12)
 
 
+def test_binning_of_single_precision_is_as_exact_as_that_of_the_same_numbers_in_double():
+    """At the edges of bins, where the last digit decides."""
+    edges = np.log(np.arange(1, 100) / 100).astype(np.float32)
+    logs = np.stack([np.nextafter(edges, np.float32(-9)), edges, np.nextafter(edges, np.float32(0))], axis=1)
+    for width in (0.01, 0.25):
+        np.testing.assert_array_equal(binned_logs(logs, width), binned_logs(logs.astype(np.float64), width))
+
+
 def test_binning_leaves_models_that_could_not_be_trained_unknown():
     assert np.isnan(binned_logs(np.array([[np.nan, 0.0]]))).tolist() == [[True, False]]
     assert np.isnan(label_logs(np.array([[np.nan, np.nan]]))).all()

@@ -1,5 +1,7 @@
 """Models of other libraries tell the same by object and by file, and no code in a file is run."""
 
+import json
+import struct
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ import leakgauge as lg
 from leakgauge.auditing.subject import subject
 from leakgauge.errors import MissingExtra, ModelError
 from leakgauge.models import SessionFunction, answering, answers, load_estimator
+from leakgauge.models.libraries import model_content
 from leakgauge.records import Records
 
 rng = np.random.default_rng(0)
@@ -298,3 +301,101 @@ def test_estimators_of_boosting_libraries_open_from_skops(name, tmp_path):
     model = getattr(library, name)(n_estimators=3, n_jobs=1, **quiet).fit(X, y)
     skops.dump(model, tmp_path / "model.skops")
     np.testing.assert_array_equal(load_estimator(tmp_path / "model.skops").predict(X), model.predict(X))
+
+
+# Whether a file is whole is told without its library, which may read past the end of one that is not.
+
+
+def ubjson(value):
+    """UBJSON by hand, with each kind of number that it has, and lists of both forms."""
+    if isinstance(value, str):
+        return b"S" + ubjson(len(value)) + value.encode()
+    if isinstance(value, bool) or value is None:
+        return {True: b"T", False: b"F", None: b"Z"}[value]
+    if isinstance(value, float):
+        return b"d" + struct.pack(">f", value) if abs(value) < 1 else b"D" + struct.pack(">d", value)
+    if isinstance(value, int):
+        for kind, form in (b"U", ">B"), (b"i", ">b"), (b"I", ">h"), (b"l", ">i"), (b"L", ">q"):
+            try:
+                return kind + struct.pack(form, value)
+            except struct.error:
+                continue
+    if isinstance(value, np.ndarray):
+        kind = {"f": b"d", "i": b"l", "u": b"U"}[value.dtype.kind]
+        return b"[$" + kind + b"#" + ubjson(len(value)) + value.astype(value.dtype.newbyteorder(">")).tobytes()
+    if isinstance(value, tuple):
+        return b"[#" + ubjson(len(value)) + b"".join(map(ubjson, value))
+    if isinstance(value, list):
+        return b"[" + b"".join(map(ubjson, value)) + b"]"
+    return b"{" + b"".join(ubjson(name)[1:] + ubjson(one) for name, one in value.items()) + b"}"
+
+
+BOOSTER = {
+    "learner": {
+        "attributes": {},
+        "trees": [
+            {
+                "left": np.array([1, -1, -1], np.int32),
+                "gain": np.array([0.5, 0, 0], np.float32),
+                "kinds": np.array([1, 0, 255], np.uint8),
+                "none": np.array([], np.int32),
+                "counts": (3, -2, 300, 70_000, 2**40, (), [], ("ab", "c"), {"d": True}),
+            },
+            {"named": ["x", "", "y" * 300], "flags": [True, False, None], "half": 0.5, "large": 2.5e300},
+        ],
+        "objective": {"name": "binary:logistic"},
+    },
+    "version": [3, 0, 2],
+}
+
+
+def is_whole(folder, ending, content):
+    (folder / f"model{ending}").write_bytes(content)
+    return model_content(folder / f"model{ending}") is not None
+
+
+def test_of_a_binary_file_of_xgboost_nothing_is_missing_and_nothing_follows(tmp_path):
+    content = ubjson(BOOSTER)
+    assert is_whole(tmp_path, ".ubj", content)
+    assert is_whole(tmp_path, ".UBJ", content)
+    assert not any(is_whole(tmp_path, ".ubj", content[:end]) for end in range(len(content)))
+    assert not is_whole(tmp_path, ".ubj", content + b"}")
+    assert not is_whole(tmp_path, ".ubj", ubjson({"model": BOOSTER["learner"]}))
+    assert not is_whole(tmp_path, ".ubj", ubjson({"learner": {}})[:-1] + b"Q}")
+    negative = ubjson({"learner": "abc"})
+    assert not is_whole(tmp_path, ".ubj", negative.replace(b"SU\x03abc", b"Si\xfdabc"))
+
+
+def test_of_a_text_of_xgboost(tmp_path):
+    content = json.dumps({"learner": {}, "version": [3]}).encode()
+    assert is_whole(tmp_path, ".json", content)
+    assert not any(is_whole(tmp_path, ".json", content[:end]) for end in range(len(content)))
+    for other in (b'{"model": {}}', b'["learner"]', b'"learner"', b"[" * 100_000, b'{"learner":' * 100_000):
+        assert not is_whole(tmp_path, ".json", other)
+
+
+def test_of_a_text_of_lightgbm(tmp_path):
+    trees = ["Tree=0\nnum_leaves=1\n\n\n", "Tree=1\nnum_leaves=1\nleaf_value=0.5\n\n\n"]
+
+    def text(sizes):
+        head = f"tree\nversion=v4\ntree_sizes={sizes}"
+        return f"{head}\n\n{''.join(trees)}end of trees\n\nparameters:\nend of parameters\n".encode()
+
+    first, second = map(len, trees)
+    content = text(f"{first} {second}")
+    assert is_whole(tmp_path, ".txt", content)
+    end = content.index(b"end of parameters") + len(b"end of parameters")
+    assert not any(is_whole(tmp_path, ".txt", content[:length]) for length in range(end))
+    wrong = [f"{first}", f"{first} {second + 1}", f"{first - 1} {second}", f"{first} {second} 0", f"{first} -1", "x"]
+    for sizes in wrong:
+        assert not is_whole(tmp_path, ".txt", text(sizes))
+    assert not is_whole(tmp_path, ".txt", content.replace(b"Tree=1", b"Tree=2"))
+    assert not is_whole(tmp_path, ".txt", b"a" + content)
+
+
+def test_of_a_file_of_catboost(tmp_path):
+    content = b"CBM1" + struct.pack("<I", 300) + bytes(300)
+    assert is_whole(tmp_path, ".cbm", content)
+    assert is_whole(tmp_path, ".cbm", content + b"more parts")
+    assert not any(is_whole(tmp_path, ".cbm", content[:end]) for end in range(len(content)))
+    assert not is_whole(tmp_path, ".cbm", b"CBM2" + content[4:])

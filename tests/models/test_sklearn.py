@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, FunctionProbabilities, ProbabilityAccess, answers, kind_of, wrap
+from leakgauge.models.outputs import Outputs
 from leakgauge.models.sklearn import fit
 from leakgauge.records import Records
 
@@ -170,3 +171,41 @@ def test_probabilities_of_ones_own_are_the_ones_that_are_audited():
         released = np.exp(wrap(estimator, schema).log_probabilities(X))
         np.testing.assert_allclose(released, estimator.predict_proba(X), atol=1e-12)
     np.testing.assert_array_equal(wrap(usual, schema).log_probabilities(X), usual.predict_log_proba(X))
+
+
+UNLIKE = np.array([[0.1, -0.2], [1e5, 3.0], [-1e7, 1e7], [0.0, 0.0], [1e-9, -1e3]])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        LinearDiscriminantAnalysis(),
+        GaussianNB(),
+        KNeighborsClassifier(),
+        MLPClassifier((4,), max_iter=20, random_state=0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("labels", [y, y == "low"], ids=["three", "two"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_is_answered_about_a_query_does_not_depend_on_the_others(estimator, labels):
+    """However unlike they are: the logarithm is taken of each row by itself."""
+    model = wrap(estimator.fit(X, labels), Records.from_arrays(X, labels).schema)
+    together = answers(model, UNLIKE, len(set(labels.tolist())))
+    for one, alone in zip(together, UNLIKE, strict=True):
+        np.testing.assert_allclose(answers(model, alone[None], len(one))[0], one, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", Outputs)
+def test_what_outputs_mean_does_not_depend_on_the_others(outputs):
+    logits = np.array([[1000.0, 998.0], [-3.0, 0.5], [0.0, -2000.0], [0.25, 0.25]])
+    given = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)) if "prob" in outputs else logits
+    if outputs is Outputs.LOG_PROBABILITIES:
+        given = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True)
+    given = given[:, 1:] if outputs.single else given
+    together = outputs.log_probabilities(given)
+    np.testing.assert_array_equal(together, np.vstack([outputs.log_probabilities(row[None]) for row in given]))
+    np.testing.assert_allclose(np.logaddexp.reduce(together, axis=1), 0.0, atol=1e-12)

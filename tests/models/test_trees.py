@@ -9,7 +9,13 @@ from sklearn import ensemble, neighbors, tree
 
 from leakgauge.errors import ModelError
 from leakgauge.models import load_estimator
-from leakgauge.models.trees import TreeError, require_estimator_trees, require_lightgbm_trees, require_tree
+from leakgauge.models.trees import (
+    TreeError,
+    require_estimator_trees,
+    require_lightgbm_trees,
+    require_tree,
+    require_xgboost_trees,
+)
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
@@ -167,3 +173,96 @@ def test_a_tree_of_lightgbm_that_leads_nowhere_is_refused(name, tmp_path):
     require_lightgbm_trees(text)
     (tmp_path / "m.txt").write_text(text)
     load_estimator(tmp_path / "m.txt")
+
+
+# Files of other libraries, written by hand: what they say is checked before a library opens them, and without it.
+
+# Node 0 divides column 1 into 1 and 2; node 2 divides column 0 into 3 and 4.
+LEFT, RIGHT, COLUMNS = [1, -1, 3, -1, -1], [2, -1, 4, -1, -1], [1, 7, 0, 7, 7]
+
+
+def xgboost_document(n_features="2", booster="gbtree", **changed):
+    tree_ = {"left_children": LEFT, "right_children": RIGHT, "split_indices": COLUMNS} | changed
+    one = {"left_children": [-1], "right_children": [-1], "split_indices": [0]}
+    held = {"model": {"trees": [one, tree_]}}
+    if booster == "dart":
+        held = {"gbtree": held}
+    return {"learner": {"learner_model_param": {"num_feature": n_features}, "gradient_booster": held}}
+
+
+@pytest.mark.parametrize("booster", ["gbtree", "dart"])
+def test_every_tree_of_a_document_of_xgboost_is_followed(booster):
+    require_xgboost_trees(xgboost_document(booster=booster))
+    for damage in (
+        {"left_children": [9, -1, 3, -1, -1]},
+        {"split_indices": [2, 0, 0, 0, 0]},
+        {"n_features": "-1"},
+        {"n_features": "1"},
+        {"n_features": str(2**31)},
+    ):
+        with pytest.raises(TreeError):
+            require_xgboost_trees(xgboost_document(booster=booster, **damage))
+    require_xgboost_trees(xgboost_document(n_features=str(2**31 - 1), booster=booster))
+    linear = xgboost_document()
+    linear["learner"]["gradient_booster"] = {"model": {"weights": [0.5, 0.25]}}
+    require_xgboost_trees(linear)
+
+
+def lightgbm_text(**changed):
+    """Inner nodes 0 and 1, leaves -1 to -3; node 1 divides by a set of categories, the first of two."""
+    lines = {
+        "num_leaves": "3",
+        "num_cat": "2",
+        "split_feature": "1 0",
+        "threshold": "0.5 0",
+        "decision_type": "2 1",
+        "left_child": "1 -1",
+        "right_child": "-2 -3",
+        "leaf_value": "0.1 0.2 0.3",
+        "cat_boundaries": "0 1 3",
+        "cat_threshold": "5 6 7",
+    } | changed
+    told = "\n".join(f"{name}={value}" for name, value in lines.items() if value is not None)
+    head = f"tree\nversion=v4\nmax_feature_idx={lines.get('max_feature_idx', 1)}"
+    return f"{head}\n\nTree=0\nnum_leaves=1\nleaf_value=0.5\n\nTree=1\n{told}\n\nend of trees\n\nleft_child=99\n"
+
+
+def test_every_tree_of_a_text_of_lightgbm_is_followed():
+    require_lightgbm_trees(lightgbm_text())
+    plain = {"num_cat": "0", "decision_type": "2 2", "cat_boundaries": None, "cat_threshold": None}
+    require_lightgbm_trees(lightgbm_text(**plain))
+    require_lightgbm_trees(lightgbm_text(threshold="0.5 1"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"left_child": "2 -1"}, TreeError),  # there are two inner nodes
+        ({"left_child": "1 -4"}, TreeError),  # and three leaves
+        ({"left_child": "0 -1"}, TreeError),
+        ({"right_child": "-1 -3"}, TreeError),  # two parents
+        ({"left_child": "1"}, TreeError),
+        ({"left_child": "1 x"}, ValueError),
+        ({"right_child": None}, KeyError),
+        ({"split_feature": "2 0"}, TreeError),
+        ({"max_feature_idx": 0}, TreeError),
+        ({"decision_type": "2"}, TreeError),
+        ({"threshold": "0.5"}, TreeError),
+        ({"leaf_value": "0.1 0.2"}, TreeError),
+        ({"num_leaves": "4"}, TreeError),
+        ({"threshold": "0.5 2"}, TreeError),  # there are two sets
+        ({"threshold": "0.5 -1"}, TreeError),
+        ({"threshold": "0.5 0.5"}, TreeError),
+        ({"num_cat": "1"}, TreeError),
+        ({"num_cat": "0"}, TreeError),
+        ({"cat_boundaries": "0 1 4"}, TreeError),
+        ({"cat_boundaries": "1 1 3"}, TreeError),
+        ({"cat_boundaries": "0 4 3"}, TreeError),
+        ({"cat_boundaries": "0 3"}, TreeError),
+        ({"cat_boundaries": None}, KeyError),
+    ],
+    ids=str,
+)
+def test_a_text_of_lightgbm_that_leads_nowhere(changed, error):
+    with pytest.raises(error):
+        require_lightgbm_trees(lightgbm_text(**changed))

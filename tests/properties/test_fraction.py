@@ -82,6 +82,16 @@ def test_leaving_out_each_model_against_a_loop(m, q):
     np.testing.assert_allclose(left, [ridge(vectors[k], values[k], best, vector) for k in without], rtol=1e-6)
 
 
+def test_values_from_another_zero_are_predicted_from_there():
+    """Far from 0 as well, where the mean of the responses is known to a few digits only."""
+    rng = np.random.default_rng(4)
+    vectors, values, vector = rng.normal(size=(30, 6)) + 1e8, rng.random(30), rng.normal(size=6) + 1e8
+    value, without = Ridge.fitted(vectors, values).predictions(vector)
+    moved, moved_without = Ridge.fitted(vectors, values + 1e6).predictions(vector)
+    assert moved - 1e6 == pytest.approx(value, abs=1e-7)
+    np.testing.assert_allclose(moved_without - 1e6, without, atol=1e-7)
+
+
 def test_the_interval_by_hand():
     """Jackknife+: order statistics of the predictions without each model, less and plus its error."""
     rng = np.random.default_rng(5)

@@ -109,6 +109,8 @@ def test_the_same_seed_plays_the_same_game(two_sides, learner):
     first, again = (play(learner, two_sides(), game, attack, n_targets=10, seed=4) for _ in range(2))
     np.testing.assert_array_equal(first.scores, again.scores)
     assert first.is_t1.sum() == 10
+    with pytest.raises(ConfigError, match=r"n_targets must be .*, got 0; an accuracy needs models to count"):
+        play(learner, two_sides(), game, attack, n_targets=0, seed=4)
 
 
 def test_one_class_of_three_against_the_rest(two_sides, learner):

@@ -231,6 +231,16 @@ def test_a_prior_makes_the_choice_that_the_counts_leave():
     assert with_prior.error.cells <= with_prior.guess.most_frequent.cells
 
 
+def test_columns_of_a_population_that_hold_other_numbers_are_no_flags():
+    """Nor those of which a single value is neither 0 nor 1."""
+    X, y = people(30)
+    others = X[20:].copy()
+    others[0, 3] = 0.5
+    model = DecisionTreeClassifier(random_state=0).fit(X[:20], y[:20])
+    found = solved(model, population=others)
+    assert found.is_binary.tolist() == [column != 3 for column in range(X.shape[1])]
+
+
 def test_without_seeds_draws_are_found_too_or_it_is_said_that_they_were_not():
     X, y = people(8, d=4)
     model = RandomForestClassifier(10, random_state=0).fit(X, y)

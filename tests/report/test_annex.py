@@ -41,6 +41,18 @@ def test_what_was_executed_has_its_result(documents):
     assert found["Attribute inference"].result == "fails"
 
 
+def test_a_file_can_be_taken_where_one_is_given_away(documents):
+    audit = documents.passing()
+    for changed, applies in (
+        ({}, "only where others are given the model file"),
+        ({"method": audit.method | {"released_to": "file"}}, "yes"),
+        ({"method": audit.method | {"released_to": "api"}}, "only where others are given the model file"),
+    ):
+        found = rows(replace(audit, file=None, **changed))["Exfiltration"]
+        assert found.scope == applies
+        assert found.executed.startswith("no")
+
+
 def test_what_was_not_executed_claims_nothing(documents):
     bare = replace(documents.passing(), attributes=(), attacks=(), findings=(), verdict=Verdict.CANNOT_TELL)
     for one in annex.edpb(bare):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from leakgauge.auditing import Verdict
-from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
+from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Temperature, Unchanged
 from leakgauge.drawing.labels import LETTER, Box, _at, _distance, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
@@ -98,6 +98,13 @@ def test_an_advice_stands_once_with_all_defences_that_it_is_about(protections):
 
 def test_those_about_which_nothing_is_shown_stand_by_their_risk_the_unmeasured_last(protections):
     assert [one.name for one in nearest(protections.unsettled())] == ["penalty-10", "ensemble-10"]
+    document = protections.protection(
+        protections.outcome(Ensemble(10), None, 0.01),
+        protections.outcome(StrongerPenalty(10), 0.095, 0.04),
+        protections.outcome(Temperature(2), 0.09, 0.0, half=0.04),
+        protections.outcome(Binning(0.01), 0.09, 0.0),
+    )
+    assert [one.name for one in nearest(document)] == ["binning-0.01", "penalty-10", "temperature-2"]
     assert nearest(protections.usual()) == nearest(protections.hopeless()) == []
 
 
@@ -196,6 +203,22 @@ def test_each_point_stands_where_its_risk_and_cost_are(protections):
     assert y0 < y1 < y2 < y3  # the y of a picture grows downwards
 
 
+@pytest.mark.parametrize("sheet", [WIDE, NARROW], ids=["wide", "narrow"])
+def test_the_title_counts_defences_and_better_stands_in_the_corner(protections, sheet):
+    """The undefended model is none; lower left is better, and the arrow and its word lie there, within the axes."""
+    for document, n in ((protections.usual(), "6 defences"), (protections.hopeless(), "1 defence")):
+        assert f"Risk against cost of {n} of Loans" in str(frontier_plot(document, "k", sheet))
+        assert f"Loans: risk against cost of {n}" in frontier_svg(document)
+        root = ET.fromstring(str(frontier_plot(document, "k", sheet)))
+        (arrow,) = of_class(root, "better")
+        across, up = map(float, re.match(r"M([\d.]+) ([\d.]+)l-14 14", arrow.get("d")).groups())
+        (word,) = [one for one in root.iter() if one.text == "better"]
+        assert sheet.left < across - 14 < sheet.left + 30
+        assert sheet.bottom - 30 < up + 14 < sheet.bottom
+        assert across < float(word.get("x")) < across + 14
+        assert up < float(word.get("y")) < up + 14
+
+
 def test_the_frontier_runs_in_steps_and_the_limit_is_level(protections):
     document = protections.usual()
     assert document.frontier == ("penalty-100", "penalty-10", "labels-only")
@@ -221,7 +244,12 @@ def test_the_picture_in_words_has_every_number(protections):
     for one in document.tried:
         assert f"{label_of(one.name)}: {one.verdict}" in said
     assert "penalty 10: passes, 0.60 (0.40 to 0.80) of the limit, cost 0.030 (0.020 to 0.040)" in said
-    assert "The cheapest that passes the release rule is penalty 10." in said
+    assert said.endswith(
+        " 1 is the limit. On the frontier: penalty 100, penalty 10 and labels only. The cheapest that passes the "
+        "release rule is penalty 10."
+    )
+    nothing = describe(protections.protection(protections.outcome(Ensemble(10), None, 0.01)))
+    assert nothing.endswith(" 1 is the limit. None is shown to pass the release rule.")
 
 
 def test_every_defence_stands_with_numbers_reason_and_guarantee(protections):

@@ -2,13 +2,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
 from leakgauge.auditing import AuditDocument, Finding, Histogram, PredictionChange, Queries, ReleaseRule, Verdict
+from leakgauge.auditing.attributes.findings import findings as attribute_findings
+from leakgauge.auditing.membership.findings import findings as membership_findings
+from leakgauge.auditing.membership.result import AttackGames, GamesTpr
+from leakgauge.auditing.properties.findings import findings as property_findings
 from leakgauge.report import statement, words
-from leakgauge.report.chapters import attributes, influence, properties
-from leakgauge.statistics import Estimate
+from leakgauge.report.chapters import CHAPTERS, attributes, influence, membership, properties
+from leakgauge.statistics import Estimate, TailOdds
 
 
 def finding(low: float, high: float, verdict: Verdict, question: str = "membership", remedy: str = "") -> Finding:
@@ -230,6 +235,50 @@ def test_what_a_hidden_column_comes_to(documents, members, others, said):
     assert said in told
 
 
+@pytest.mark.parametrize(
+    ("advantages", "said"),
+    [
+        ((0.3, 0.0), "Predictions are correct more often for members: the model reveals values"),
+        ((0.0, 0.3), "Predictions are correct more often for members: the model reveals values"),
+        ((0.3, -0.3), "Predictions are correct more often for members: the model reveals values"),
+        ((0.0, -0.3), "Predictions are correct less often for members than for non-members"),
+        ((0.0, -0.05), "no difference between members and non-members was found"),  # an interval that ends at 0
+        ((0.0, 0.05), "no difference between members and non-members was found"),
+    ],
+)
+def test_one_attack_of_several_is_enough(documents, advantages, said):
+    column = documents.hidden()
+    attacks = tuple(
+        replace(column.attacks[0], advantage=Estimate(at, at - 0.05, at + 0.05, 0.95, "m", 100)) for at in advantages
+    )
+    assert said in attributes.hidden_column(replace(column, attacks=attacks))
+
+
+def test_what_games_say_of_the_learner(documents):
+    """Curves and rates are told where the document has them, and of the attack with the largest advantage."""
+
+    def played(at, **more):
+        around = Estimate(at, at - 0.02, at + 0.02, 0.95, "games", 100)
+        return AttackGames(pool=around, together=around, population=replace(around, low=at - 0.05), **more)
+
+    rate = Estimate(0.05, 0.04, 0.06, 0.95, "games", 100)
+    area = replace(rate, value=0.6, low=0.55, high=0.65)
+    rates = (GamesTpr(0.01, rate, rate, rate, 200, 20), GamesTpr(0.001, None, None, None, 20, 2))
+    given = documents.passing()
+    first, second, *others = given.attacks
+    assert membership.games(given) == []
+    known = replace(first, games=played(-0.3, auc=area, tpr=rates)), replace(second, games=played(0.2))
+    (said,) = membership.games(replace(given, attacks=(*known, *others), n_games=32))
+    assert "each of 32 shadow models was the target in turn" in said
+    assert f"is −0.300 (−0.320 to −0.280), by {first.title} (−0.300 (−0.350 to −0.280) on data like these)." in said
+    assert " Its AUC there is 0.600 (0.550 to 0.650); true-positive rate 5.0 % (4.0 to 6.0 %) at FPR 1 %. " in said
+    assert "0.1 %" not in said
+    old = replace(first, games=played(0.1)), replace(second, games=played(0.2))
+    (said,) = membership.games(replace(given, attacks=(*old, *others), n_games=32))
+    assert f"by {second.title} " in said
+    assert "AUC" not in said
+
+
 def test_a_guess_that_is_right_about_members_without_the_model_is_no_leak(documents):
     unlike = replace(documents.hidden(), advantage_without=documents.estimate(0.2, 0.1))
     assert "The difference between members and non-members exists without the model too" in attributes.hidden_column(
@@ -401,3 +450,94 @@ def test_a_list_that_is_not_printed_beside_the_advice_is_in_the_report():
     """The terminal prints the advice without the list."""
     for said in (words.ADVICE[Verdict.PASSES], words.ADVICE_FOR_SEVERAL[Verdict.PASSES]):
         assert "not what the report lists under “not tested”" in said
+
+
+@pytest.mark.parametrize("leaks", [True, False])
+def test_the_order_in_which_a_document_lists_what_was_measured_changes_no_sentence(documents, leaks):
+    """Of several attacks, games and tails the one that says most is told, wherever it stands."""
+
+    def attack(name, at, members):
+        one = documents.attribute_attack(name, f"title of {name}", members, members - at, 0.65)
+        return replace(one, advantage=Estimate(at, at - 0.05, at + 0.05, 0.95, "m", 100))
+
+    sizes = (0.1, 0.3, -0.2) if leaks else (0.01, 0.03, 0.02)
+    column = replace(
+        documents.hidden(),
+        attacks=tuple(attack(f"a{i}", at, 0.7 + 0.01 * i) for i, at in enumerate(sizes)),
+    )
+    weak = documents.whole(poisoned=0.75)
+    given = documents.failing()
+    tails = [TailOdds(odds, 64, n, upper=odds > 2, level=0.0125) for odds, n in ((1.5, 40), (2.5, 50), (1.75, 45))]
+    audit = replace(
+        given,
+        attacks=tuple(replace(one, tail=tail) for one, tail in zip(given.attacks, tails, strict=False)),
+        attributes=(column,),
+        properties=(documents.whole(), weak),
+    )
+    turned = replace(
+        audit,
+        attacks=audit.attacks[::-1],
+        attributes=(replace(column, attacks=column.attacks[::-1]),),
+        properties=tuple(replace(one, games=one.games[::-1]) for one in audit.properties),
+        findings=audit.findings[::-1],
+    )
+    for chapter in CHAPTERS:
+        assert chapter.results(turned) == chapter.results(audit)
+        assert chapter.summary(turned) == chapter.summary(audit)
+    said = " ".join(sentence for chapter in CHAPTERS for sentence in chapter.results(audit))
+    assert "Of the 64 records with the highest scores 50 are training records. The odds of membership among" in said
+    assert f"predicted correctly for {71 if leaks else 72} % of training records" in said
+    assert "without poisoned records distinguishes whether 17 % or 33 %" in said
+    assert "with attack accuracy 55 % (50 % is chance" in said
+    assert "With up to 10 % of poisoned records the attack accuracy is at most 75 %" in said
+
+
+ADVANTAGES = [(0.3, -0.35, 0.02), (0.3, 0.28, 0.31), (0.05, 0.02, 0.01), (0.08, 0.12, 0.02)]
+
+
+@pytest.mark.parametrize("at", ADVANTAGES, ids=str)
+def test_the_order_of_attacks_and_games_changes_no_finding(documents, at):
+    """The worst of them decides, and is named, whichever comes first."""
+
+    def around(value):
+        return Estimate(value, value - 0.04, value + 0.04, 0.95, "m", 100)
+
+    column, whole = documents.hidden(), documents.whole()
+    tails = [replace(column.tail, odds=odds) for odds in (1.5, 30.0, 2.0)]
+    columns = [
+        replace(
+            column,
+            name=name,
+            tail=tail,
+            attacks=tuple(
+                replace(column.attacks[0], name=f"a{i}", title=f"title {i}", advantage=around(value))
+                for i, value in enumerate(at)
+            ),
+        )
+        for name, tail in zip("abc", tails, strict=True)
+    ]
+    games = [replace(whole.games[i], accuracy=around(0.5 + value)) for i, value in enumerate(at)]
+    rule = ReleaseRule(property=0.6, advantage=0.1)
+    given = documents.failing()
+    membership_attacks = [
+        replace(one, advantage=around(value), together=around(value), games=None)
+        for one, value in zip(given.attacks, at, strict=False)
+    ]
+    for order in permutations(range(3)):
+        turned = [replace(one, attacks=tuple(one.attacks[i] for i in order)) for one in columns]
+        found = {
+            "attributes": attribute_findings(turned, rule),
+            "tails": [
+                one for one in attribute_findings([columns[i] for i in order], rule) if one.measure.startswith("tail")
+            ],
+            "properties": property_findings([replace(whole, games=tuple(games[i] for i in order))], rule),
+            "membership": sorted(
+                membership_findings([membership_attacks[i] for i in order], given.description, rule),
+                key=lambda one: one.measure,
+            ),
+        }
+        if order == (0, 1, 2):
+            first = found
+        assert found == first
+    assert all(first.values())
+    assert first["tails"][0].estimate.value == 30.0

@@ -96,6 +96,8 @@ def test_mixed_naive_bayes_is_that_of_its_parts():
     np.testing.assert_allclose(log_odds, parts[0] + parts[1] - prior, atol=1e-12)
     np.testing.assert_allclose(mixed.predict_proba(X).sum(axis=1), 1.0)
     assert (mixed.predict(X) == np.where(log_odds[:, 0] > 0, "b", "a")).all()
+    single = X.astype(np.float32)
+    np.testing.assert_array_equal(mixed.predict_log_proba(single), mixed.predict_log_proba(single.astype(np.float64)))
 
 
 def test_boosting_that_never_stops_is_the_maximum_of_likelihood():
@@ -298,6 +300,15 @@ def test_numbers_of_a_small_case():
     # Without one of them the deviations are 0.3, 0.6 and 0.3 by the root of 2, whose squares about their mean add up
     # to 0.03: two thirds of that is the variance of the jackknife.
     assert (found[1].low, found[1].high) == pytest.approx((0.3 - 1.96 * 0.02**0.5, 0.3 + 1.96 * 0.02**0.5))
+
+
+def test_bars_of_both_causes_stand_side_by_side_in_their_bin():
+    n = long_figures_7_8.N_BINS
+    width, p = 1 / n, np.array([0.0, 0.2 / n, 0.9 / n, 1.0])
+    left, right = (long_figures_7_8._histogram("people", p, side) for side in (-1, 1))
+    assert list(left.y) == list(right.y) == [3, 1]
+    np.testing.assert_allclose(left.x, [width / 4, 1 - 3 * width / 4])
+    np.testing.assert_allclose(right.x, [3 * width / 4, 1 - width / 4])
 
 
 def test_variation_of_networks_shows_both_causes():

@@ -139,6 +139,24 @@ def test_the_published_figure_at_all_depths(iwpc):
         assert by_depth[-1, 1] > 0.25
 
 
+def test_what_is_claimed_in_words_is_told_of_the_depth_that_comes_closest_to_denying_it():
+    """By hand: several queries lead inversion and one guess by the smaller of both; one guess counts m times."""
+
+    def rates(*advantages):
+        members = np.array(advantages)[:, None] + 0.5 + np.outer([1, 3, 1, 2], np.tile([-0.001, 0, 0.001], 3))
+        return yeom_figure_3.Rates(members, np.full((4, 9), 0.5), 3)
+
+    by_depth = {10.0: rates(0.1, 0.4, 0.2, 0.05), 20.0: rates(0.1, 0.2, 0.2, 0.02), 30.0: rates(0.3, 0.5, 0.2, 0.35)}
+    several, membership = yeom_figure_3._claims("vkorc1", by_depth)
+    assert several.what == "vkorc1: smallest difference of several queries minus best of inversion and guess"
+    assert several.ours.value == pytest.approx(0.1)
+    assert several.agrees
+    assert several.note.startswith("at depth 20")
+    assert membership.ours.value == pytest.approx(3 * 0.02 - 0.1)
+    assert membership.agrees is False
+    assert membership.note.startswith("at depth 20")
+
+
 def test_a_rate_that_is_off_is_said_to_be_off():
     """The advantage alone may agree by chance; the rates on both sides must as well."""
     reference = yeom_figure_3.REFERENCES[10.0, "vkorc1"]

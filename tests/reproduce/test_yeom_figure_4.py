@@ -52,6 +52,40 @@ def test_the_printed_numbers_stand_beside_ours():
     assert yeom_figure_4.NO_ROOM in empty["s = 16: advantage"].note
 
 
+def gapped(gap, seed):
+    """Networks that are right about so many more of the images that they were trained on; four in five of others."""
+    pair = pretended(1.0, seed)
+    right = np.random.default_rng(seed).random((2, 400)) < np.where(pair.members, 0.8 + gap, 0.8)
+    return Both(pretended(0.1, seed), NetworkPair(right, pair.agrees, pair.members))
+
+
+def test_the_widest_gap_is_named_and_that_of_the_largest_networks_held_against_the_limit():
+    wide, none = gapped(0.2, 1), gapped(0.0, 3)
+    sizes = CollusionSizes(200, (8, 32), 1, 32)
+    rows = rows_of(result({8: wide, 32: none}, {1: none, 2: wide}, sizes, seed=0))
+    assert rows["largest generalisation gap"].note.startswith("at s = 8; printed: at s = 8")
+    assert rows["largest generalisation gap"].ours == wide.colluding.gap
+    small = rows["s = 32: generalisation gap"]
+    assert (small.published, small.agrees, small.note) == (0.02, True, "printed as below 0.02")
+    rows = rows_of(result({8: none, 32: wide}, {}, sizes, seed=0))
+    assert rows["largest generalisation gap"].note.startswith("at s = 32; printed: at s = 8")
+    large = rows["s = 32: generalisation gap"]
+    assert (large.agrees, large.note) == (False, f"printed as below 0.02; {yeom_figure_4.FEWER_IMAGES}")
+    assert "s = 16: generalisation gap" not in rows_of(result({16: wide}, {}, SIZES, seed=0))
+
+
+def test_fewer_keys_stand_beside_what_theory_says_of_them():
+    """With ten classes a key that nobody kept agrees one time in ten, two one time in a hundred."""
+    sizes, full = CollusionSizes(200, (8, 32), 1, 32), gapped(0.2, 1)
+    rows = rows_of(result({32: full}, {1: full, 2: full}, sizes, seed=0))
+    one, two = rows["s = 32, 1 key: advantage"], rows["s = 32, 2 keys: advantage"]
+    assert one.note == "Theorem 4 for ten classes: 0.9"
+    assert two.note == "Theorem 4 for ten classes: 0.99"
+    assert one.ours == full.colluding.attacked(1).advantage
+    assert two.ours == full.colluding.attacked(2).advantage
+    assert rows["s = 32, 2 keys: test accuracy lost to the markers"].ours == full.accuracy_lost
+
+
 def test_gap_and_accuracy_are_those_of_images_alone():
     """Four images, two networks; what they say about markers does not count."""
     members = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)

@@ -297,6 +297,19 @@ class TestManyModels:
         means = sum(p * wealth_against_claim([coin], [yes], [not yes], epsilon=epsilon)[0] for coin, yes, p in outcomes)
         assert means == pytest.approx(1.0, abs=1e-12)
 
+    @pytest.mark.parametrize("epsilon", [0.0, 0.5, 3.0])
+    @pytest.mark.parametrize("delta", [0.01, 0.2])
+    def test_the_worst_case_with_a_delta_is_a_fair_game_too(self, epsilon, delta):
+        """Pr[yes | in] = e^epsilon Pr[yes | out] + delta, the most that the claim allows."""
+        out = 0.9 * (1 - delta) / math.exp(epsilon)
+        given = {True: math.exp(epsilon) * out + delta, False: out}
+        outcomes = [(coin, yes, (p if yes else 1 - p) / 2) for coin, p in given.items() for yes in (True, False)]
+        wealth = [
+            wealth_against_claim([coin], [yes], epsilon=epsilon, delta=delta).tolist() for coin, yes, _ in outcomes
+        ]
+        assert sum(p * one for (_, _, p), (one,) in zip(outcomes, wealth, strict=True)) == pytest.approx(1.0, abs=1e-12)
+        assert wealth[0][0] > 1 > wealth[1][0] == wealth[3][0] > wealth[2][0] > 0
+
     def test_wrong_arrays_are_refused(self):
         with pytest.raises(TypeError, match="boolean"):
             wealth_against_claim([0, 1], [True, False], epsilon=1.0)

@@ -247,9 +247,10 @@ def test_another_process_finds_the_same_names(load: Load, tmp_path: Path) -> Non
         "def deeper(x):\n    return np.load('weights.npy')",
         "def deeper(x):\n    return eval('x')",
         "scope = {}\nexec('def f(x):\\n    return x', scope)\ndeeper = scope['f']",
+        "scope = {'__file__': '<cell>'}\nexec('def f(x):\\n    return x', scope)\ndeeper = scope['f']",
         "deeper = np.frompyfunc(bent, 1, 1)",
     ],
-    ids=["lock", "open", "load", "eval", "exec", "ufunc"],
+    ids=["lock", "open", "load", "eval", "exec", "no such file", "ufunc"],
 )
 def test_what_cannot_be_followed_has_another_name_each_time(load: Load, addition: str) -> None:
     module = load(CODE + "\n" + addition)

@@ -12,11 +12,21 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from leakgauge.errors import ModelError
 from leakgauge.records import Native, Records
-from leakgauge.training import EachModel, Job, RandomForest, Randomness, SklearnLearner, leave_one_out, plan, train_many
+from leakgauge.training import (
+    EachModel,
+    Job,
+    RandomForest,
+    Randomness,
+    SklearnLearner,
+    leave_one_out,
+    plan,
+    random_subsets,
+    train_many,
+)
 
 TEXT, NUMBERS = ["ward", "drug"], ["age", "dose"]
 
@@ -75,6 +85,27 @@ def test_models_without_a_record_are_those_that_are_trained(last, strategy, engi
     np.testing.assert_allclose(
         found.answers, train_many(learner, people, without, asked, seed=0, engines=()).answers, rtol=0, atol=tolerance
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "n_classes", "engine"),
+    [
+        (LogisticRegression(**SOLVED), 2, "logistic-regression-subsets"),
+        (LogisticRegression(**SOLVED), 3, "multinomial-logistic-regression-subsets"),
+        (MLPClassifier(5, max_iter=5, batch_size=500), 3, "networks-"),
+    ],
+    ids=["two", "three", "network"],
+)
+def test_models_of_subsets_are_those_that_are_trained(last, n_classes, engine):
+    """On what an earlier step makes of missing numbers: whether one is missing is all that it lets through."""
+    rng = np.random.default_rng(7)
+    X, codes = rng.normal(size=(60, 3)), rng.integers(0, n_classes, 60)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    learner = SklearnLearner(make_pipeline(FunctionTransformer(np.isnan), last))
+    given = (learner, Records.from_arrays(X, codes), random_subsets(60, 40, 4, rng), X[:9])
+    found = train_many(*given, seed=0)
+    assert found.engine.startswith(engine)
+    np.testing.assert_allclose(found.answers, train_many(*given, seed=0, engines=()).answers, rtol=0, atol=1e-4)
 
 
 def test_missing_numbers_that_reach_the_learner_are_refused_as_it_refuses_them():

@@ -232,8 +232,9 @@ def test_the_design_is_the_same_for_any_training_set() -> None:
 def test_a_constant_column_is_no_trouble() -> None:
     X = np.column_stack([np.arange(10.0), np.full(10, 3.0)])
     pool = Records.from_arrays(X, np.arange(10) % 2).as_codes()
-    design = recipe("k-nearest-neighbours", pool).estimator[0].fit_transform(pool.features)
-    np.testing.assert_array_equal(design[:, 1], 0.0)
+    design = recipe("k-nearest-neighbours", pool).estimator[0].fit(pool.features)
+    np.testing.assert_array_equal(design.transform(pool.features)[:, 1], 0.0)
+    assert design.transform([[4.5, 5.5]]).tolist() == [[0.0, 2.5]], "in its own unit where another value is asked for"
 
 
 @pytest.mark.parametrize("code", [3.0, -1.0, 0.5])

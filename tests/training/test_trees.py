@@ -344,6 +344,26 @@ def test_compiled_trees_are_those_of_numpy(levels, settings, monkeypatch):
             np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
 
 
+@pytest.mark.usefixtures("loops")
+def test_how_queries_lie_in_memory_does_not_matter():
+    records = table(100, 5, 20, 3)
+    growth = RandomForest(public_thresholds(records), n_trees=5).growth
+    sample = growth.sample(records)
+    weights, roots = np.ones((5, 100), dtype=np.int32), np.arange(5, dtype=np.uint64)
+    told = [
+        trees.ask(sample, weights, growth.rules, roots, asked)
+        for asked in (
+            sample.codes[::3].copy(),
+            sample.codes[::3],
+            np.asfortranarray(sample.codes[::3]),
+            sample.codes[::-1][::3][: len(sample.codes[::3])],
+        )
+    ]
+    np.testing.assert_array_equal(told[1], told[0])
+    np.testing.assert_array_equal(told[2], told[0])
+    np.testing.assert_array_equal(told[3][::-1], told[0])
+
+
 def test_blocks_of_nodes_trees_and_queries_do_not_matter(monkeypatch):
     monkeypatch.setattr(trees, "kernels", lambda: None)
     records = table(100, 5, 20, 3)

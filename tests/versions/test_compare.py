@@ -514,9 +514,12 @@ def test_labels_of_the_records_that_stayed_are_enough(make):
 )
 def test_when_a_difference_is_nothing_and_when_it_is_a_record(size, typical, nothing, sure):
     """Times what rounding may leave: below 1 it is nothing where a record would be 100, and from 10 on it is one."""
-    floor = np.array([[2.0], [3.0]])
-    found = GradientDifference(np.array([[0.0], [-size]]) * 3, floor, np.array([[0.0], [typical]]) * 3, None)
+    floor = np.array([[2.0], [3.0], [0.0]])  # of a column that is 0 in both versions nothing is left, exactly
+    given = np.array([[0.0], [-size], [0.0]]) * 3, floor, np.array([[0.0], [typical], [0.0]]) * 3
+    found = GradientDifference(*given, None)
     assert (found.is_nothing, found.is_sure) == (nothing, sure)
+    given[0][2] = 1e-300
+    assert GradientDifference(*given, None).is_sure, "where rounding leaves nothing, anything is a difference"
 
 
 def test_a_column_that_no_step_changes_is_left_exactly_as_it_is():

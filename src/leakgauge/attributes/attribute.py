@@ -194,7 +194,7 @@ def one_hot(
     if not places or len(named) != len(places) or len(set(places)) < len(places):
         raise DataError(f"a group needs different columns and one value for each, got {list(columns)} and {named}.")
     for place in places:
-        if schema.columns[place].categories not in ((), (False, True), (0, 1)):
+        if schema.columns[place].categories not in ((), (0, 1)):  # False and True are the same
             raise DataError(f"column {schema.names[place]!r} is categorical, no column of a group of 0 and 1.")
     settings = np.eye(len(places))
     if none is not None:

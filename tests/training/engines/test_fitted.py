@@ -302,6 +302,13 @@ def test_a_variance_at_the_threshold_is_not_judged():
     assert known(VarianceThreshold(exact), X)[2].without(np.arange(20)).unknown[4]
 
 
+@pytest.mark.parametrize(("threshold", "unknown"), [(1e-14, True), (1e-10, False)])
+def test_a_constant_far_from_0_has_a_variance_by_rounding_alone(threshold, unknown):
+    """The mean of some records may be off by a part in 10^16 of 1e8, where that of all is exact."""
+    X = np.column_stack([np.arange(20.0), np.full(20, 1e8 + 0.5)])
+    assert (known(VarianceThreshold(threshold), X)[2].without(np.arange(20)).unknown == unknown).all()
+
+
 def test_listed_categories_depend_on_nobody():
     table = table_of_people()[["colour"]]
     encoder = OneHotEncoder(categories=[["blue", "green", "mauve", "red"]], drop="first")

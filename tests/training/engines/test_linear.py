@@ -18,6 +18,7 @@ from leakgauge.training.engines.linear import (
     RidgeRegression,
     SmallestLeastSquares,
     decompose,
+    directions_lost,
     without_each,
 )
 from leakgauge.training.engines.stateless import Given
@@ -129,6 +130,37 @@ def test_the_only_holder_of_a_feature_is_answered_without_it():
     assert isinstance(parts, Decomposition)
     assert not SmallestLeastSquares(data, parts).doubtful.any(), "nothing is left to training"
     assert np.flatnonzero(without_each(data, parts.fit(data))[1]).tolist() == [6], "though h = 1"
+
+
+def test_mirrored_columns_and_values_change_no_answer_and_no_doubt():
+    """Columns that nearly say the same: the nearer, the more records are doubtful, whatever the signs."""
+    rng = np.random.default_rng(5)
+    X, y, apart = rng.normal(size=(30, 3)) + np.array([3, 0, 0]), rng.normal(size=30) - 2, rng.normal(size=30)
+    doubted = []
+    for distance in np.geomspace(1e-7, 1e-4, 20):
+        X[:, 1] = X[:, 0] + distance * apart
+        given = [centred(X * signs, sign * y) for signs in ([1, 1, 1], [1, -1, 1], [-1, -1, -1]) for sign in (1, -1)]
+        found = [without_each(data, decompose(data, 1e-12).fit(data))[1] for data in given]
+        for other in found[1:]:
+            np.testing.assert_array_equal(other, found[0])
+        doubted.append(int(found[0].sum()))
+    assert doubted == sorted(doubted, reverse=True)
+    assert (doubted[0], doubted[-1]) == (30, 0)
+
+
+@pytest.mark.parametrize(("distance", "unclear"), [(1e-7, [6]), (1e-5, []), (1e-3, [])])
+def test_a_scale_that_changes_alike_in_all_columns_leaves_what_is_clear(distance, unclear):
+    """Whether a record is nearly alone in a direction depends on how unlike the scales become, not on their size."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(20, 3)), distance * rng.normal(size=20) + (np.arange(20) == 6)])
+    data = centred(X, rng.normal(size=20))
+    parts = decompose(data, 1e-6)
+    assert isinstance(parts, Decomposition)
+    for rho in (None, np.full(X.shape, 1e-4), np.full(X.shape, 1e4)):
+        alone, found = directions_lost(data, parts, parts.fit(data), rho)
+        assert (np.flatnonzero(alone).tolist(), np.flatnonzero(found).tolist()) == ([], unclear)
+    unlike = directions_lost(data, parts, parts.fit(data), np.array([1e-4, 1, 1, 1]) * np.ones((20, 1)))[1]
+    assert set(unclear) <= set(np.flatnonzero(unlike).tolist())
 
 
 def test_interpolation_by_hand():

@@ -406,7 +406,7 @@ def left_out_finding(
         reason = f"the release rule asks for attacks that were not carried out: {listed}"
         remedy = "carry them out (attacks), with shadow models where they need some"
     return [
-        Finding("membership", measure, None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
+        Finding("membership", measure, None, float(name == "tpr_ratio"), limit, Verdict.CANNOT_TELL, reason, remedy)
         for (name, measure) in LEFT_OUT_MEASURES.items()
         if (limit := getattr(rule, name)) is not None
     ]
