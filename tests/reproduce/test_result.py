@@ -38,6 +38,14 @@ def test_only_printed_digits_count():
     assert not agrees(0.1236, exact(0.12346, "closed form"))
 
 
+def test_a_number_printed_with_more_than_four_decimals_is_held_against_all_of_them():
+    """Otherwise anything would agree with one that is smaller than what four decimals tell apart."""
+    for value, fits in ((0.0000276, True), (0.0000278, False), (0.0000258, True), (0.0000256, False), (0.0, False)):
+        assert compared("x", 0.0000267, exact(value, "closed form"), tolerance=1e-6, why_not="").agrees is fits
+    assert agrees(0.0000267, exact(0.00002674, "closed form"))
+    assert not agrees(0.0000267, exact(0.00002676, "closed form"))
+
+
 def test_a_row_that_does_not_agree_says_why():
     assert compared("x", 0.5, ours(), why_not="other solver") == Row("x", 0.5, ours(), True, "")
     row = compared("x", 0.9, ours(), why_not="other solver", note="p = 0.1")

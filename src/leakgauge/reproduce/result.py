@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -275,8 +276,11 @@ def exact(value: float, method: str, n: int = 0) -> Estimate:
 
 
 def _rounding(printed: float) -> float:
-    """What printing four decimals may have cost."""
-    return 0.5e-4 + 1e-12 * abs(printed)
+    """What printing four decimals may have cost, or as many more as there are."""
+    if not math.isfinite(printed):
+        return 0.0
+    decimals = -Decimal(repr(float(printed))).as_tuple().exponent  # type: ignore[operator]
+    return 0.5 * 10.0 ** -max(4, decimals) + 1e-12 * abs(printed)
 
 
 def _write(content: bytes, file: BinaryIO) -> None:
