@@ -489,6 +489,37 @@ def test_exact_copies_alone_are_no_near_ones() -> None:
     assert shared.share(0.95) == shared_share(shared.equal.train, shared.equal.holdout)
 
 
+@pytest.mark.parametrize(("times", "n"), [(2, 20), (2, 100), (5, 60)])
+def test_near_copies_are_found_where_each_training_record_occurs_several_times(times: int, n: int) -> None:
+    """They were not found at all. 4 pairs at most are taken for chance."""
+    train, holdout = two_sets(400, 200, 0)
+    holdout[1 : n + 1] = train[1 : n + 1].astype(np.float32)
+    parts = (np.repeat(train, times, axis=0), np.repeat(np.arange(400) > 0, times)), (holdout, np.arange(200) > 0)
+    share = Overlap.of(*(Records.from_arrays(*part) for part in parts)).share(0.95)
+    assert share is not None
+    assert (n - 6) / 200 <= share.low <= share.value <= n / 200
+    assert share.high >= n / 200
+
+
+@pytest.mark.parametrize("times", [(2, 1), (5, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize(("n_train", "n_holdout"), [(200, 200), (320, 80)])
+def test_near_twins_of_repeated_records_are_not_taken_for_copies(
+    times: tuple[int, int], n_train: int, n_holdout: int
+) -> None:
+    """Null: 100 tables in which 5 records on average have a near twin, wherever the split puts it.
+
+    That any share is taken off has a probability of at most 2.5 % each; more than 8 of 100 have 1e-3.
+    """
+    rng, found = np.random.default_rng(sum(times)), 0
+    for seed in range(100):
+        X = np.vstack(two_sets(n_train, n_holdout, seed, 4))
+        twins = rng.permutation(len(X))[: 2 * rng.poisson(5)].reshape(2, -1)
+        X[twins[1]] = X[twins[0]] + 1e-4 * rng.normal(size=(twins.shape[1], 4))
+        parts = (np.repeat(part, n, axis=0) for part, n in zip((X[:n_train], X[n_train:]), times, strict=True))
+        found += Overlap.of(*(Records.from_arrays(X, np.arange(len(X)) >= 5) for X in parts)).share(0.95) is not None
+    assert found <= 8
+
+
 @pytest.mark.parametrize("n_equal", [0, 1, 6])
 def test_a_share_of_near_copies_claims_no_upper_bound(n_equal: int) -> None:
     """Copies that were changed further than the steps are not found, so that the truth may be above the upper end."""
@@ -553,6 +584,53 @@ def test_rows_that_repeat_in_the_holdout_do_not_fail_a_model_that_tells_nothing(
         assert result.description.n_holdout == 50
         assert result.notes[0].startswith("950 of 1,000 holdout records repeat another holdout record")
     assert failed <= 3
+
+
+def drawn_again(times: np.ndarray, seed: int, model: ProbabilityAccess, settings: Settings = QUICK) -> AuditResult:
+    """An audit of a model whose training records were drawn so many times each."""
+    n = len(times)
+    X = np.random.default_rng(seed).normal(size=(2 * n, 3))
+    y = (X[:, 2] > 0).astype(int)
+    rows = np.repeat(np.arange(n), times)
+    train = Records.from_arrays(X[rows], y[rows], ids=np.arange(len(rows)))
+    holdout = Records.from_arrays(X[n:], y[n:], ids=len(rows) + np.arange(n))
+    return audit(model, train=train, holdout=holdout, settings=replace(settings, seed=seed))
+
+
+@pytest.mark.parametrize("times", [5, 10])
+def test_training_records_that_were_drawn_several_times_do_not_fail_a_model_that_tells_nothing(times: int) -> None:
+    """A fixed law, and 300 records: where copies counted, 16 of 30 such audits failed (five times), 25 of 30 (ten).
+
+    Each of 6 audits fails by chance with a probability of at most 0.025.
+    """
+    found = [drawn_again(np.full(300, times), seed, Answering(np.array([]), 0.0, unsure)) for seed in range(6)]
+    assert sum(one.verdict is Verdict.FAILS for one in found) <= 1
+    said = f"{300 * (times - 1):,} of {300 * times:,} training records repeat another training record, far more"
+    assert all(any(note.startswith(said) for note in one.notes) for one in found)
+    for one in found:
+        assert one.description.n_train == 300 * times
+        assert next(attack for attack in one.attacks if attack.name == "learned").advantage.n == 600
+
+
+def test_rare_records_that_were_drawn_several_times_does_not_fail_a_model_that_tells_nothing() -> None:
+    """Its answers are less sure about some records, of which the training set then has more: no attack counts that."""
+    failed = 0
+    for seed in range(6):
+        X = np.random.default_rng(seed).normal(size=(600, 3))
+        times = np.where(X[:300, 2] > 0.8, 10, 1)
+        model = Answering(np.array([]), 0.0, lambda X: 1 / (1 + np.exp(-1 - np.where(X[:, 2] > 0.8, -1.5, 0))))
+        failed += drawn_again(times, seed, model).verdict is Verdict.FAILS
+    assert failed <= 1
+
+
+def test_a_model_that_is_surer_of_records_that_were_drawn_several_times_fails() -> None:
+    X = np.random.default_rng(0).normal(size=(600, 3))
+    surely = drawn_again(np.full(300, 5), 0, Answering(X[:300, 1], 0.99, unsure))
+    assert surely.verdict is Verdict.FAILS
+    learned = next(attack for attack in surely.attacks if attack.name == "learned")
+    assert learned.together.low > 0.5
+    hidden = Answering(X[:300, 1], 0.75, unsure)  # one probability for all members
+    assert any(one.verdict is Verdict.FAILS for one in advantages(drawn_again(np.full(300, 5), 0, hidden)))
 
 
 def test_rows_that_repeat_by_chance_or_in_the_training_set_alone_are_kept() -> None:

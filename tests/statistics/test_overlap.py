@@ -14,6 +14,7 @@ from leakgauge.statistics import (
     most_to_tell,
     odds_without_overlap,
     pairs_by_chance,
+    repeats_beyond_chance,
     shared_share,
     without_overlap,
 )
@@ -216,3 +217,45 @@ def test_where_all_of_the_holdout_may_have_been_trained_on_nothing_is_known(valu
     measured = Estimate(value, value - 0.04, value + 0.04, 0.95, "example", 400)
     found = without_overlap(measured, Estimate(1.0, 0.9, 1.0, 0.95, "", 200))
     assert (found.low, found.high) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(("n1", "n0"), [(500, 500), (2000, 200), (200, 2000), (1000, 30)])
+@pytest.mark.parametrize("kinds", [8, 500, 20_000])
+@pytest.mark.parametrize("steepness", [0.0, 1.0])
+def test_records_that_repeat_by_chance_are_no_copies(n1: int, n0: int, kinds: int, steepness: float) -> None:
+    """Null, 100 pairs of sets each, of equally and of unequally frequent kinds; at most 3 of 100 were measured.
+
+    More than 8 have a probability below 4e-3 at that rate.
+    """
+    p = np.arange(1, kinds + 1) ** -steepness
+    found = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        own, other = (rng.choice(kinds, n, p=p / p.sum()) for n in (n1, n0))
+        found += bool(repeats_beyond_chance(own, other).any())
+    assert found <= 8
+
+
+@pytest.mark.parametrize(("n1", "n0"), [(300, 300), (40, 40), (60, 600)])
+@pytest.mark.parametrize("times", [2, 5])
+def test_records_that_were_drawn_several_times_are_copies_of_the_first(n1: int, n0: int, times: int) -> None:
+    """Of 10,000 kinds; with half of a holdout as large in the training set as well."""
+    rng = np.random.default_rng(times)
+    own = rng.permutation(10_000)[:n1]
+    other = np.concatenate([own[: n0 // 2], 10_000 + np.arange(n0 - n0 // 2)])
+    order = rng.permutation(times * n1)
+    drawn = np.repeat(own, times)[order]
+    for holdout in (10_000 + np.arange(n0), other) if times > 2 else (10_000 + np.arange(n0),):
+        copies = repeats_beyond_chance(drawn, holdout)
+        assert sorted(drawn[~copies]) == sorted(own)
+        assert not copies[0]
+
+
+def test_few_copies_none_and_empty_sets() -> None:
+    own = np.arange(100)
+    assert not repeats_beyond_chance(own, own).any()
+    assert not repeats_beyond_chance(np.append(own, own[:4]), own + 1000).any()  # less than a twentieth
+    assert repeats_beyond_chance(np.append(own, own[:6]), own + 1000).sum() == 6
+    assert not repeats_beyond_chance([], own).any()
+    assert not repeats_beyond_chance(np.zeros(10), []).any()
+    assert not repeats_beyond_chance([1, 1], [2]).any()  # one pair may be chance

@@ -14,7 +14,7 @@ from leakgauge._version import __version__
 from leakgauge.auditing.case import Case, open_case, opened
 from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
-from leakgauge.auditing.overlap import note, repeats_note
+from leakgauge.auditing.overlap import copies_note, note, repeats_note
 from leakgauge.auditing.people import persons_note, records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
@@ -126,6 +126,7 @@ def _result(case: Case) -> AuditResult:
         case.what.note,
         getattr(case.what.model, "note", ""),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
+        *copies_note(len(case.overlap.train_once), len(case.overlap.equal.train)),
         *(said for one in found for said in one.notes(case)),
     ]
     method: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "bin_width": settings.bin_width}

@@ -18,6 +18,7 @@ from leakgauge.statistics import (
     most_to_tell,
     odds_without_overlap,
     pairs_by_chance,
+    repeats_beyond_chance,
     shared_share,
     without_overlap,
 )
@@ -44,30 +45,38 @@ LARGEST_CHANCE = 3.0
 class Near:
     """Records that are nearly equal, and pairs of two such that differ and have no third.
 
+    Equal records of one set are one record here: a record that was drawn twice is no third.
+
     Args:
         codes: that tell records apart only where they differ clearly.
         across: pairs of a training record and a holdout record.
         within: pairs of two training records or of two holdout records.
+        n_train: distinct training records.
+        n_holdout: distinct holdout records.
     """
 
     codes: Codes
     across: int
     within: int
+    n_train: int
+    n_holdout: int
 
     @classmethod
     def of(cls, codes: Codes, equal: Codes) -> Near:
         """Count the pairs; those that are equal show nothing beyond what equal records show."""
-        near, exact = (np.concatenate([of.train, of.holdout]) for of in (codes, equal))
+        once = [np.unique(own, return_index=True)[1] for own in (equal.train, equal.holdout)]
+        near, exact = (np.concatenate([of.train[once[0]], of.holdout[once[1]]]) for of in (codes, equal))
+        n_train, n_holdout = map(len, once)
         two = np.flatnonzero((np.bincount(near) == 2)[near])
         pairs = two[np.argsort(near[two], kind="stable")].reshape(-1, 2)
         pairs = pairs[exact[pairs[:, 0]] != exact[pairs[:, 1]]]
-        across = int(np.count_nonzero((pairs < len(codes.train)).sum(axis=1) == 1))
-        return cls(codes, across, len(pairs) - across)
+        across = int(np.count_nonzero((pairs < n_train).sum(axis=1) == 1))
+        return cls(codes, across, len(pairs) - across, n_train, n_holdout)
 
     def copies(self, confidence: float) -> int:
         """How many of the pairs across are there at least beyond what chance produces."""
-        n_train, n_holdout = len(self.codes.train), len(self.codes.holdout)
-        return max(0, self.across - pairs_by_chance(self.within, n_train, n_holdout, tail=(1 - confidence) / 2))
+        by_chance = pairs_by_chance(self.within, self.n_train, self.n_holdout, tail=(1 - confidence) / 2)
+        return max(0, self.across - by_chance)
 
     def share(self, confidence: float) -> Estimate:
         """The share of the holdout; there is one."""
@@ -89,10 +98,13 @@ class Overlap:
 
     Args:
         equal: codes of the records that tell them apart wherever they differ.
+        copies: which records of a set are copies of one, where there are more than by chance; training records come
+            first. Persons where there are persons.
         near: those that are nearly equal, at each of the tolerances at which there are more than chance produces.
     """
 
     equal: Codes
+    copies: Units
     near: tuple[Near, ...]
     _shares: dict[float, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
@@ -106,7 +118,12 @@ class Overlap:
         found = tested is not None and tested.copies(FOUND_AT) > 0
         lowest = _lowest(equal)
         counted = [(found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest for one in near]
-        return cls(equal, tuple(one for one, counts in zip(near, counted, strict=True) if counts))
+        return cls(equal, _copies(equal), tuple(one for one, counts in zip(near, counted, strict=True) if counts))
+
+    @property
+    def train_once(self) -> NDArray[np.int64]:
+        """Codes of the training records without copies of earlier ones."""
+        return self.equal.train[self.copies.first[self.copies.first < len(self.equal.train)]]
 
     def share(self, confidence: float) -> Estimate | None:
         """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
@@ -128,13 +145,24 @@ class Overlap:
         """An advantage against records that were not trained on."""
         if advantage.confidence == 1:  # known without a holdout
             return advantage
-        most = most_to_tell(self.equal.train, confidence=advantage.confidence)
+        most = most_to_tell(self.train_once, confidence=advantage.confidence)
         return without_overlap(advantage, self.share(advantage.confidence), most=most)
 
     def corrected_tail(self, tail: TailOdds) -> TailOdds:
         """Tail odds against records that were not trained on, whose bound errs with twice the probability."""
         shared = self.share(1 - 2 * tail.level)
         return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
+
+
+def _copies(codes: Codes) -> Units:
+    """Records, those of the training set first, of which the copies of one count as one."""
+    kinds = np.arange(len(codes.train) + len(codes.holdout))
+    sets = codes.train, codes.holdout
+    for own, other, start in ((*sets, 0), (*sets[::-1], len(codes.train))):
+        if repeats_beyond_chance(own, other).any():
+            _, first, kind = np.unique(own, return_index=True, return_inverse=True)
+            kinds[start : start + len(own)] = start + first[kind]
+    return Units.of(kinds)
 
 
 def _lowest(codes: Codes) -> float:
@@ -186,6 +214,23 @@ def repeats_note(n_repeats: int, n_holdout: int) -> list[str]:
         (
             f"{n_repeats:,} of {n_holdout:,} holdout records repeat another holdout record, far more than expected by "
             "chance. The audit left them out, as intervals would be too narrow otherwise. Give one row for each person."
+        )
+    ]
+
+
+def copies_note(n_distinct: int, n_train: int) -> list[str]:
+    """What a reader should know about training records that repeat others.
+
+    Args:
+        n_distinct: training records, or persons, without copies of others.
+        n_train: all of them.
+    """
+    if n_distinct == n_train:
+        return []
+    return [
+        (
+            f"{n_train - n_distinct:,} of {n_train:,} training records repeat another training record, far more than "
+            "expected by chance. What is said of attacks on the audited model counts each of them once."
         )
     ]
 

@@ -34,10 +34,13 @@ def seen_odds(tail: TailOdds, n_members: int, n_others: int, *, level: float) ->
     return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - level, method, n_members + n_others)
 
 
-def fits(tail: TailOdds, n_members: int, n_others: int, shared: Estimate | None, *, n_scores: int = 1) -> bool:
+def fits(
+    tail: TailOdds, n_members: int, n_others: int, shared: Estimate | None, *, n_scores: int = 1, copies: bool = False
+) -> bool:
     """Whether tail odds follow from their counts, as far as a document tells.
 
-    What they were corrected by for shared records, which makes them larger, it does not tell.
+    What they were corrected by for shared records, which makes them larger, it does not tell; nor how many records are
+    copies that counted once, which makes them larger as well.
 
     Args:
         tail: found.
@@ -45,10 +48,14 @@ def fits(tail: TailOdds, n_members: int, n_others: int, shared: Estimate | None,
         n_others: non-members in all.
         shared: share of the holdout that stands in the training set; half of the level is that of this share.
         n_scores: at most so many scores were tried.
+        copies: whether records may be copies of others.
     """
 
     def bound(level: float) -> float:
         return tail_bound(tail.n_members, tail.k, n_members, n_others, level=level)
 
-    least, most = bound(tail.level / n_scores / (1 if shared is None else 2)), math.inf if shared else bound(tail.level)
+    least, most = (
+        bound(tail.level / n_scores / (1 if shared is None else 2)),
+        math.inf if shared or copies else bound(tail.level),
+    )
     return least * (1 - ROUNDING) <= tail.odds <= most * (1 + ROUNDING)

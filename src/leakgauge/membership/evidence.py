@@ -59,6 +59,8 @@ class MembershipEvidence:
             ``[n]``, from :func:`leakgauge.membership.noise_robustness.steadiness`.
         members: which candidates the target was trained on, bool ``[n]``: for attacks of the auditor, who knows.
         units: whose candidate each is: a person's are all members or none. By default each is by itself.
+        copies: which candidates, or persons, are copies of one record that was drawn several times, all members or
+            none. By default each is a record of its own.
     """
 
     kind: AnswerKind
@@ -75,6 +77,7 @@ class MembershipEvidence:
     steadiness: Floats | None = None
     members: Flags | None = None
     units: Units | None = None
+    copies: Units | None = None
 
     __repr__ = shapes
 
@@ -96,6 +99,11 @@ class MembershipEvidence:
     def of_units(self) -> Units:
         """Whose candidate each is; each by itself where nothing is said."""
         return Units.rows(len(self.labels)) if self.units is None else self.units
+
+    @property
+    def first_copies(self) -> Flags:
+        """The first of the copies of each record, bool ``[m]`` over candidates, or persons."""
+        return _first(Units.rows(len(self.of_units)) if self.copies is None else self.copies)
 
     @property
     def codes(self) -> NDArray[np.int64]:
@@ -157,6 +165,13 @@ class MembershipEvidence:
         for model, own in enumerate(logs):  # one at a time: what is computed on the way takes several times as much
             found[model] = bin_centres(_probabilities(own), self.width)
         return found
+
+
+def _first(copies: Units) -> Flags:
+    """Which is the first of its unit."""
+    first = np.zeros(len(copies.of_row), dtype=bool)
+    first[copies.first] = True
+    return first
 
 
 def _check(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> None:

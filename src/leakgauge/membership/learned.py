@@ -11,6 +11,9 @@ exactly 0. Both folds then give nearly the same number, since a random differenc
 learns is in the answers of the same model that the other learns; so the two are no independent repetitions, and the
 interval is that of one fold.
 
+Copies of a record, which was drawn several times so as to weigh more, are in one fold, and count once: in two folds the
+forest would find them again by their answers, whatever the model does.
+
 It finds what many members share. A few members who are treated specially (5 % of them) it does not find.
 
 Source: derived; cross-fitting as in Chernozhukov et al., "Double/debiased machine learning for treatment and structural
@@ -137,6 +140,7 @@ def cross_fitted(
     *,
     seed: int,
     units: Units | None = None,
+    copies: Units | None = None,
 ) -> Floats:
     """Probability of being a member as the forest of the other fold sees it, ``[n]``; above one half means member.
 
@@ -149,12 +153,15 @@ def cross_fitted(
         is_member: bool ``[n]``, at least two members and two others.
         seed: draws the folds and grows the forests.
         units: whose record each is, so that all of a person's are in one fold; by default each is by itself.
+        copies: which records, or persons, are copies of one, so that they are in one fold and only the first is learned
+            from; by default none are.
 
     Raises:
         ModelError: as :func:`signal_features`.
         DataError: membership is not bool ``[n]``, or there are fewer than two of either kind.
     """
-    return _cross_fitted(signal_features(kind, answers, labels), *_divided(is_member, len(labels), seed, units))
+    divided = _divided(is_member, len(labels), seed, units, copies)
+    return _cross_fitted(signal_features(kind, answers, labels), *divided)
 
 
 def learned_advantage(
@@ -165,6 +172,7 @@ def learned_advantage(
     *,
     seed: int,
     confidence: float = 0.95,
+    copies: Units | None = None,
 ) -> Estimate:
     """Advantage of the learned attack: the mean of both folds, with an interval as from one of them.
 
@@ -177,6 +185,7 @@ def learned_advantage(
         is_member: bool ``[n]``, at least two members and two others.
         seed: as :func:`cross_fitted`, whose decisions these are.
         confidence: in (0, 1).
+        copies: which records are copies of one, and count once; by default none are.
 
     Returns:
         In [-1, 1]. In 1,500 simulated audits where nothing leaked, 1,000 records each, the lower end of the 95 %
@@ -187,25 +196,30 @@ def learned_advantage(
         ModelError: as :func:`signal_features`.
         DataError: as :func:`cross_fitted`.
     """
-    known, first, rng = _divided(is_member, len(labels), seed)
-    called = _cross_fitted(signal_features(kind, answers, labels), known, first, rng) > 0.5
+    divided = known, first, once, _ = _divided(is_member, len(labels), seed, copies=copies)
+    called = _cross_fitted(signal_features(kind, answers, labels), *divided) > 0.5
     folds = [
-        advantage_of_decisions(called[fold & known], called[fold & ~known], confidence=confidence)
+        advantage_of_decisions(called[fold & known & once], called[fold & ~known & once], confidence=confidence)
         for fold in (first, ~first)
     ]
     value, low, high = (float(np.mean([getattr(fold, end) for fold in folds])) for end in ("value", "low", "high"))
     return dataclasses.replace(
-        folds[0], value=value, low=low, high=high, method=f"{folds[0].method}, mean of two folds", n=len(known)
+        folds[0], value=value, low=low, high=high, method=f"{folds[0].method}, mean of two folds", n=int(once.sum())
     )
 
 
 def _divided(
-    is_member: ArrayLike, n: int, seed: int, units: Units | None = None
-) -> tuple[Flags, Flags, np.random.Generator]:
-    """Membership, the first fold, and what the forests are grown with."""
+    is_member: ArrayLike, n: int, seed: int, units: Units | None = None, copies: Units | None = None
+) -> tuple[Flags, Flags, Flags, np.random.Generator]:
+    """Membership, the first fold, rows that count, and what the forests are grown with."""
     units = Units.rows(n) if units is None else units
+    once = np.ones(n, dtype=bool)
+    if copies is not None and not copies.single:
+        once = np.isin(units.of_row, copies.first)
+        units = Units(copies.of_row[units.of_row])
     known, rng = _checked(is_member, n), np.random.default_rng(seed)
-    return known, _first_fold(units.agreed(known), rng.permutation(len(units)))[units.of_row], rng
+    _checked(known[once], int(once.sum()))
+    return known, _first_fold(units.agreed(known), rng.permutation(len(units)))[units.of_row], once, rng
 
 
 def _checked(is_member: ArrayLike, n: int) -> Flags:
@@ -231,8 +245,8 @@ def _first_fold(is_member: Flags, order: NDArray[np.int64]) -> Flags:
     return first
 
 
-def _cross_fitted(features: Floats, is_member: Flags, first: Flags, rng: np.random.Generator) -> Floats:
-    """Probability of being a member ``[n]``, each fold judged by the forest of the other.
+def _cross_fitted(features: Floats, is_member: Flags, first: Flags, once: Flags, rng: np.random.Generator) -> Floats:
+    """Probability of being a member ``[n]``, each fold judged by the forest of the other's rows that count.
 
     The forest is one of scikit-learn's in distribution, grown by our trainer along the records judged.
     """
@@ -242,10 +256,11 @@ def _cross_fitted(features: Floats, is_member: Flags, first: Flags, rng: np.rand
     n_values, values = np.array([len(one) for one, _ in ranked]), np.concatenate([one for one, _ in ranked])
     found = np.zeros(len(features))
     for fold in (first, ~first):
-        known = is_member[~fold].astype(np.int64)
+        others = once & ~fold
+        known = is_member[others].astype(np.int64)
         n_draws = min(MAX_TREE_RECORDS, len(known))
         forest = Forest(_rules(codes.shape[1]), n_draws, drawn(int(rng.integers(2**63)), np.arange(N_TREES)))
-        learned_from = Sample(codes[~fold], known, n_values, 2, values)
+        learned_from = Sample(codes[others], known, n_values, 2, values)
         chances = acceptance(1 / np.bincount(known))[known]  # as many of either kind are drawn
         found[fold] = forest.ask(learned_from, chances, codes[fold])[:, 1]
     return found / N_TREES
@@ -266,9 +281,9 @@ def _rules(n_features: int) -> Rules:
 
 
 def _score(evidence: MembershipEvidence) -> Floats:
-    members = evidence.known_members
-    seed, units = evidence.seed, evidence.of_units
-    return cross_fitted(evidence.kind, evidence.answers, evidence.labels, members, seed=seed, units=units) - 0.5
+    members, units, copies = evidence.known_members, evidence.of_units, evidence.copies
+    asked = evidence.kind, evidence.answers, evidence.labels, members
+    return cross_fitted(*asked, seed=evidence.seed, units=units, copies=copies) - 0.5
 
 
 ATTACK = MembershipAttack(

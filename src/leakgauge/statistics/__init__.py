@@ -53,6 +53,7 @@ from leakgauge.statistics.overlap import (
     most_to_tell,
     odds_without_overlap,
     pairs_by_chance,
+    repeats_beyond_chance,
     shared_share,
     without_overlap,
 )
@@ -136,6 +137,7 @@ __all__ = [
     "p_values_one_run",
     "pairs_by_chance",
     "pearson",
+    "repeats_beyond_chance",
     "resolvable_fpr",
     "roc",
     "shared_share",

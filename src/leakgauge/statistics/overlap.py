@@ -26,6 +26,12 @@ from leakgauge.statistics.estimate import Estimate
 
 _METHOD = "equal records across the sets beyond those within"
 
+_LARGEST_CHANCE = 3.0
+"""Equal pairs within a set, over as many as the other set leads one to expect at most, that may be chance."""
+
+_FEWEST_REPEATS = 0.05
+"""Share of a set that repeats, from which repetition is looked for."""
+
 
 def shared_share(train: ArrayLike, holdout: ArrayLike, *, confidence: float = 0.95) -> Estimate | None:
     """Estimate the share of the holdout that was taken from the training set.
@@ -108,6 +114,46 @@ def pairs_by_chance(within: int, n_train: int, n_holdout: int, *, tail: float = 
     while (none_within * special.pdtrc(bound, rates)).max() > 0.9 * tail:  # at these rates some within are rare
         bound += 1
     return bound
+
+
+def repeats_beyond_chance(own: ArrayLike, other: ArrayLike) -> NDArray[np.bool_]:
+    """Tell which records repeat an earlier one of their set, where the set repeats its records more than by chance.
+
+    Records that were drawn several times, to weigh more, are no separate evidence. In a table of few kinds many records
+    are equal without being copies; then they equal records of another set as often, and each other within that set.
+    Either of the two counts gives an upper bound of 97.5 % on the pairs that chance produces (as if pairs were
+    Poisson); there must be three times as many as the smaller bound, and at least a twentieth of the set must repeat.
+
+    Args:
+        own: One code for each record of the set [n]: equal codes for equal records, and for no others.
+        other: The same codes for a set drawn alike.
+
+    Returns:
+        For each record of the set, False for all where the repetition may be chance [n].
+
+    >>> repeats_beyond_chance(np.repeat(np.arange(20), 2), np.arange(20, 60)).sum()
+    20
+    >>> repeats_beyond_chance(np.arange(1000) % 20, np.arange(1000) % 20).any()
+    False
+    """
+    inside, outside = np.asarray(own), np.asarray(other)
+    n1, n0 = inside.size, outside.size
+    _, code = np.unique(np.concatenate([inside, outside]), return_inverse=True)
+    n_kinds = int(code.max(initial=-1)) + 1
+    c1, c0 = (np.bincount(part, minlength=n_kinds).astype(np.float64) for part in (code[:n1], code[n1:]))
+    repeats = np.ones(n1, dtype=bool)
+    repeats[np.unique(inside, return_index=True)[1]] = False
+
+    def most(pairs: float) -> float:
+        return float(special.chdtri(2 * (pairs + 1), 0.025)) / 2
+
+    if repeats.sum() < max(1, _FEWEST_REPEATS * n1) or not n0:
+        return np.zeros(n1, dtype=bool)
+    by_chance = most(float(c1 @ c0)) * (n1 - 1) / (2 * n0)
+    if n0 > 1:
+        by_chance = min(by_chance, most(float(c0 @ (c0 - 1)) / 2) * n1 * (n1 - 1) / (n0 * (n0 - 1)))
+    beyond = float(c1 @ (c1 - 1)) / 2 > _LARGEST_CHANCE * by_chance
+    return repeats if beyond else np.zeros(n1, dtype=bool)
 
 
 def most_to_tell(train: ArrayLike, *, confidence: float = 0.95) -> float:

@@ -50,7 +50,7 @@ def contradictions(
         # The user's attacks share theirs with those that could not be carried out.
         least = level if attack.name in OURS else 0.0
         if tail is not None and not (
-            fits(tail, n_in, n_out, description.overlap)
+            fits(tail, n_in, n_out, description.overlap, copies=True)
             and least * (1 - ROUNDING) <= tail.level <= level * (1 + ROUNDING)
         ):
             yield f"the tail odds of {attack.title} do not fit their counts"

@@ -159,7 +159,8 @@ def possible_attacks(
 
 def learns(case: Case) -> bool:
     """Whether there are enough records for the auditor's attack."""
-    return min(int(case.member_units.sum()), int((~case.member_units).sum())) >= FEWEST_TO_LEARN
+    known = case.overlap.copies.agreed(case.member_units)
+    return min(int(known.sum()), int((~known).sum())) >= FEWEST_TO_LEARN
 
 
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
@@ -442,10 +443,12 @@ def _carried_out(
     overlap: Overlap | None,
     games: AttackGames | None,
 ) -> Attacked:
-    inside, outside = scores[is_member], scores[~is_member]
+    once = evidence.first_copies
+    counted = is_member & once, ~is_member & once
+    inside, outside = (scores[one] for one in counted)
 
     def gained(confidence: float, *, exact: bool = False) -> Estimate:
-        said, others = called[is_member], called[~is_member]
+        said, others = (called[one] for one in counted)
         if attack.knows_members:
             return _as_from_half(advantage_of_decisions(said > 0, others > 0, confidence=confidence))
         if attack.member_probability is None:
@@ -584,6 +587,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         steadiness=steadiness(case.model, case.candidates, settings) if case.asks_copies else None,
         members=case.is_member,
         units=case.units,
+        copies=case.overlap.copies,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))
