@@ -131,9 +131,9 @@ def repeats_beyond_chance(own: ArrayLike, other: ArrayLike) -> NDArray[np.bool_]
     Returns:
         For each record of the set, False for all where the repetition may be chance [n].
 
-    >>> repeats_beyond_chance(np.repeat(np.arange(20), 2), np.arange(20, 60)).sum()
+    >>> int(repeats_beyond_chance(np.repeat(np.arange(20), 2), np.arange(20, 60)).sum())
     20
-    >>> repeats_beyond_chance(np.arange(1000) % 20, np.arange(1000) % 20).any()
+    >>> bool(repeats_beyond_chance(np.arange(1000) % 20, np.arange(1000) % 20).any())
     False
     """
     inside, outside = np.asarray(own), np.asarray(other)
