@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from leakgauge.errors import InputError, ModelError
-from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, MembershipEvidence, PopulationRecords, everyone_as_target
+from leakgauge.membership import (
+    ATTACKS,
+    OFFLINE_ATTACKS,
+    MembershipEvidence,
+    PopulationRecords,
+    everyone_as_target,
+    evidence,
+    likelihood_ratio,
+    relative,
+)
 from leakgauge.membership._checks import thinned_groups
 from leakgauge.membership._others import OtherModels
 from leakgauge.membership.game import _opposed
@@ -316,3 +326,69 @@ def test_a_record_without_shadow_models_of_both_kinds_is_refused(attack, kind):
     table = table_of(rng, kind, members)
     with pytest.raises(InputError, match=r"with model 5 as the target, no other model is trained on record 3"):
         everyone_as_target(table, np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int), attack)
+
+
+def by_shadows(kind):
+    return [one for one in ALL if one.needs_shadows and kind in one.kinds]
+
+
+@pytest.mark.parametrize("kind", list(AnswerKind))
+def test_some_records_at_a_time_give_the_same_bits(kind, monkeypatch):
+    """No sum goes over records, so that where a block ends changes no digit; 400 records, seven at a time."""
+    held = evidence_of(np.random.default_rng(80), kind, HALF, 0.5)
+    whole = [attack.score(held) for attack in by_shadows(kind)]
+    monkeypatch.setattr(evidence, "RECORDS_AT_ONCE", 7)
+    parts = [attack.score(held) for attack in by_shadows(kind)]
+    assert whole
+    assert all(np.array_equal(one, other) for one, other in zip(whole, parts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("attack", "twin"),
+    [
+        ("lira", lambda own, shadows, members: likelihood_ratio.scores(*map(signal_of, (own, shadows)), members)),
+        (
+            "lira-offline",
+            lambda own, shadows, members: likelihood_ratio.offline_scores(*map(signal_of, (own, shadows)), members),
+        ),
+        ("rmia", lambda own, shadows, members: relative.scores(*map(own_of, (own, shadows)), members, break_ties=True)),
+        (
+            "rmia-offline",
+            lambda own, shadows, members: relative.offline_scores(
+                *map(own_of, (own, shadows)), members, break_ties=True
+            ),
+        ),
+    ],
+)
+def test_attacks_are_the_public_functions_on_the_whole_table(attack, twin, monkeypatch):
+    monkeypatch.setattr(evidence, "RECORDS_AT_ONCE", 64)
+    held = evidence_of(np.random.default_rng(81), AnswerKind.PROBABILITIES, HALF, 0.5)
+    found = next(one for one in ALL if one.name == attack).score(held)
+    assert np.array_equal(found, twin(held.answers, held.shadows.answers, held.shadows.members))
+
+
+def signal_of(answers):
+    return likelihood_ratio.signals(AnswerKind.PROBABILITIES, answers, np.zeros(len(HALF), dtype=int))
+
+
+def own_of(answers):
+    return relative.own_probabilities(answers, np.zeros(len(HALF), dtype=int))
+
+
+@pytest.mark.parametrize("attack", by_shadows(AnswerKind.PROBABILITIES), ids=named)
+def test_no_attack_makes_another_table_of_the_answers(attack, monkeypatch):
+    """32 models, 3 classes: 768 bytes of answers about a record. A copy would take as much, one number for each answer
+    a third of it, beside what is made of that; numbers of each record, of which there are about 30, take 240."""
+    monkeypatch.setattr(evidence, "RECORDS_AT_ONCE", 1_000)
+    few, many = (
+        evidence_of(np.random.default_rng(82), AnswerKind.PROBABILITIES, np.arange(n) % 2 == 0, 0.5, 32)
+        for n in (10_000, 30_000)
+    )
+    attack.score(few)  # what is imported on the way counts for nothing
+    peaks = []
+    for held in (few, many):
+        tracemalloc.start()
+        attack.score(held)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 0.6 * (many.shadows.answers.nbytes - few.shadows.answers.nbytes)

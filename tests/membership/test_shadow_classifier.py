@@ -223,6 +223,18 @@ def test_drawn_rows_keep_answers_and_membership_together():
     assert (attack.scores([[0.8, 0.2], [0.6, 0.4]], [0, 0]) > 0).tolist() == [True, False]
 
 
+def test_rows_are_those_drawn_of_all_pairs():
+    """The slow twin lists every pair of a model and a record it may be asked about, and draws places in that list."""
+    rng = np.random.default_rng(60)
+    usable = random_half(rng, 12, 40)
+    usable[[3, 4, 11]] = False  # of some models none
+    model, record = np.nonzero(usable)
+    for n_rows in (2, 57, model.size - 1, model.size):
+        drawn = shadow_classifier._drawn_rows(usable, n_rows, np.random.default_rng(61))
+        places = np.sort(np.random.default_rng(61).choice(model.size, size=n_rows, replace=False))
+        assert np.array_equal(drawn, (model[places], record[places]))
+
+
 def test_each_record_gives_as_many_rows_of_either_kind():
     members = np.array([[True, True, False], [True, False, False], [False, True, False], [False, False, False]])
     answers = np.random.default_rng(64).dirichlet(np.ones(2), size=(4, 3))

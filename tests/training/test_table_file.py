@@ -18,6 +18,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
+from leakgauge.training.table_file import AnswersFile, let_go
 
 
 def records(n: int = 20) -> Records:
@@ -50,6 +51,30 @@ def test_a_large_table_is_mapped_and_equal(tmp_path: Path, monkeypatch: pytest.M
     assert isinstance(large.answers, np.memmap)
     assert same(small, large)
     assert [path.name for path in (tmp_path / "large").iterdir()] == ["chunks"]  # the file has no name
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells how much of a mapping is in memory")
+def test_a_mapped_table_lets_go_of_what_was_read(tmp_path: Path) -> None:
+    """8 MB of answers: read, they are in memory; let go, none is; and each is read again as it was."""
+    written, file = np.random.default_rng(0).normal(size=(10, 50_000, 2)), AnswersFile(tmp_path, (10, 50_000, 2))
+    file.write(range(10), written)
+    mapped = file.whole()
+    part = mapped[::-1, 10:]  # a look at part of it is at the same mapping
+    assert part.sum() == written[::-1, 10:].sum()
+    assert in_memory(mapped) > 0.9 * written.nbytes
+    let_go(part)
+    assert in_memory(mapped) == 0
+    assert np.array_equal(mapped, written)
+    before = written.copy()
+    let_go(written)  # in memory and nowhere else
+    assert np.array_equal(before, written)
+
+
+def in_memory(mapped: np.ndarray) -> int:
+    """How many bytes of a mapping are resident."""
+    start = f"{mapped.ctypes.data:x}-"
+    _, _, told = Path("/proc/self/smaps").read_text().partition(f"\n{start}")
+    return 1024 * int(told.partition("\nRss:")[2].split()[0])
 
 
 BIG = '''

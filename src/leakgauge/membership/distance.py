@@ -139,8 +139,14 @@ def _same_shape(values: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray
 
 
 def _score(evidence: MembershipEvidence) -> Floats:
-    mean_in, mean_out, _, _ = means_by_membership(evidence.binned_shadows, evidence.shadow_table.members)
-    return scores(evidence.binned, mean_in, mean_out)
+    table, members, target = evidence.shadow_table, evidence.shadow_table.members, evidence.binned
+
+    def score(part: slice) -> Floats:
+        shadows = evidence.in_bins(table.log_probabilities[:, part])
+        mean_in, mean_out, _, _ = means_by_membership(shadows, members[:, part])
+        return scores(target[part], mean_in, mean_out)
+
+    return evidence.by_records(score)
 
 
 def _together(game: SharedTableGame) -> Floats:

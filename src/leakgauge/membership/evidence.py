@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,9 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
+
+RECORDS_AT_ONCE = 2**16
+"""Candidates whose answers of shadow models are looked at in one go: bounds the memory of what is made of them."""
 
 LOG_SLACK = 1e-6
 """How far above 0 rounding may leave the logarithm of a probability."""
@@ -145,7 +149,7 @@ class MembershipEvidence:
     @property
     def binned(self) -> Floats:
         """The target's probabilities as bin centres, ``[n, k]``."""
-        return bin_centres(_probabilities(self.answers), self.width)
+        return self.in_bins(self.answers)
 
     @property
     def shadow_table(self) -> PredictionTable:
@@ -160,10 +164,27 @@ class MembershipEvidence:
     @property
     def binned_shadows(self) -> Floats:
         """The shadow models' probabilities as bin centres, ``[models, n, k]``."""
-        logs = self.shadow_table.log_probabilities
-        found = np.empty(logs.shape)
-        for model, own in enumerate(logs):  # one at a time: what is computed on the way takes several times as much
-            found[model] = bin_centres(_probabilities(own), self.width)
+        return self.in_bins(self.shadow_table.log_probabilities)
+
+    def in_bins(self, log_probabilities: Floats) -> Floats:
+        """Probabilities as bin centres, of any shape."""
+        return bin_centres(_probabilities(log_probabilities), self.width)
+
+    def by_records(self, find: Callable[[slice], Floats], n_numbers: int | None = None) -> Floats:
+        """What is found about each candidate by itself from the shadow models, some candidates at a time.
+
+        Args:
+            find: from some of the candidates to a score for each ``[records]`` or, where there are several numbers of
+                each, to ``[n_numbers, records]``.
+            n_numbers: how many.
+        """
+        n = len(self.labels)
+        found = np.empty(n if n_numbers is None else (n_numbers, n))
+        for start in range(0, n, RECORDS_AT_ONCE):
+            part = slice(start, start + RECORDS_AT_ONCE)
+            found[..., part] = find(part)
+            if self.shadows is not None:
+                self.shadows.let_go()
         return found
 
 

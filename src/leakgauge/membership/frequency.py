@@ -207,8 +207,13 @@ def _checked_counts(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _score(evidence: MembershipEvidence) -> Floats:
-    table = evidence.shadow_table
-    return scores(evidence.binned, evidence.binned_shadows, table.members, width=evidence.width)
+    table, members, target = evidence.shadow_table, evidence.shadow_table.members, evidence.binned
+
+    def score(part: slice) -> Floats:
+        shadows = evidence.in_bins(table.log_probabilities[:, part])
+        return scores(target[part], shadows, members[:, part], width=evidence.width)
+
+    return evidence.by_records(score)
 
 
 def _together(game: SharedTableGame) -> Floats:

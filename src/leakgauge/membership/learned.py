@@ -32,7 +32,7 @@ from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import DataError
 from leakgauge.membership import likelihood_ratio
 from leakgauge.membership.attack import MembershipAttack
-from leakgauge.membership.evidence import MembershipEvidence
+from leakgauge.membership.evidence import RECORDS_AT_ONCE, MembershipEvidence
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import Estimate, advantage_of_decisions
@@ -83,6 +83,13 @@ def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generi
     held = MembershipEvidence(kind, answers, labels)
     parts = _of_values(held) if kind is AnswerKind.VALUES else _of_classes(held)
     return np.clip(np.hstack(parts), -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
+
+
+def _single(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> NDArray[np.float32]:
+    """The same in single precision, which trees hold; where a row does not depend on others, some rows at a time."""
+    size = max(1, len(labels)) if kind is AnswerKind.VALUES else RECORDS_AT_ONCE
+    parts = [slice(start, start + size) for start in range(0, max(1, len(labels)), size)]
+    return np.vstack([signal_features(kind, answers[part], labels[part]).astype(np.float32) for part in parts])
 
 
 def _of_values(held: MembershipEvidence) -> list[Floats]:
@@ -161,7 +168,7 @@ def cross_fitted(
         DataError: membership is not bool ``[n]``, or there are fewer than two of either kind.
     """
     divided = _divided(is_member, len(labels), seed, units, copies)
-    return _cross_fitted(signal_features(kind, answers, labels), *divided)
+    return _cross_fitted(_single(kind, answers, labels), *divided)
 
 
 def learned_advantage(
@@ -197,7 +204,7 @@ def learned_advantage(
         DataError: as :func:`cross_fitted`.
     """
     divided = known, first, once, _ = _divided(is_member, len(labels), seed, copies=copies)
-    called = _cross_fitted(signal_features(kind, answers, labels), *divided) > 0.5
+    called = _cross_fitted(_single(kind, answers, labels), *divided) > 0.5
     folds = [
         advantage_of_decisions(called[fold & known & once], called[fold & ~known & once], confidence=confidence)
         for fold in (first, ~first)
@@ -245,21 +252,25 @@ def _first_fold(is_member: Flags, order: NDArray[np.int64]) -> Flags:
     return first
 
 
-def _cross_fitted(features: Floats, is_member: Flags, first: Flags, once: Flags, rng: np.random.Generator) -> Floats:
+def _cross_fitted(
+    features: NDArray[np.float32], is_member: Flags, first: Flags, once: Flags, rng: np.random.Generator
+) -> Floats:
     """Probability of being a member ``[n]``, each fold judged by the forest of the other's rows that count.
 
     The forest is one of scikit-learn's in distribution, grown by our trainer along the records judged.
     """
-    single = np.ascontiguousarray(features, dtype=np.float32)
-    ranked = [np.unique(column, return_inverse=True) for column in single.T]
-    codes = np.column_stack([ranks for _, ranks in ranked]).astype(np.int32)
-    n_values, values = np.array([len(one) for one, _ in ranked]), np.concatenate([one for one, _ in ranked])
+    codes, found_values = np.empty(features.shape, dtype=np.int32), list[NDArray[np.float32]]()
+    for place in range(features.shape[1]):
+        own, ranks = np.unique(features[:, place], return_inverse=True)
+        codes[:, place] = ranks
+        found_values.append(own)
+    n_values, values = np.array([len(one) for one in found_values]), np.concatenate(found_values)
     found = np.zeros(len(features))
     for fold in (first, ~first):
         others = once & ~fold
         known = is_member[others].astype(np.int64)
         n_draws = min(MAX_TREE_RECORDS, len(known))
-        forest = Forest(_rules(codes.shape[1]), n_draws, drawn(int(rng.integers(2**63)), np.arange(N_TREES)))
+        forest = Forest(_rules(features.shape[1]), n_draws, drawn(int(rng.integers(2**63)), np.arange(N_TREES)))
         learned_from = Sample(codes[others], known, n_values, 2, values)
         chances = acceptance(1 / np.bincount(known))[known]  # as many of either kind are drawn
         found[fold] = forest.ask(learned_from, chances, codes[fold])[:, 1]

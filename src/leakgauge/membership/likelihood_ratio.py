@@ -160,12 +160,9 @@ def scores(
     [1.519]
     """
     own, table, known = _checked(target, shadows, members)
-    refuse_one_sided_records(known)
-    in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
-    mean_in, squares_in, n_in = _moments(table, in_group)
-    mean_out, squares_out, n_out = _moments(table, out_group)
-    _refuse_single_models(np.minimum(n_in, n_out), per_record)
-    return _scores(own, (mean_in, squares_in, n_in), (mean_out, squares_out, n_out), per_record)
+    inside, outside = _two_moments(table, known, equal_groups)
+    _refuse_single_models(np.minimum(inside[2], outside[2]), per_record)
+    return _scores(own, inside, outside, per_record)
 
 
 def offline_scores(
@@ -316,6 +313,13 @@ def _rounded(ratio: Floats) -> Floats:
     return np.where(np.abs(ratio) <= _ROUNDING, 0.0, ratio)
 
 
+def _two_moments(table: Floats, known: NDArray[np.bool_], equal_groups: bool = True) -> tuple[Moments, Moments]:
+    """Moments of the signals of models with each record, and of those without it."""
+    refuse_one_sided_records(known)
+    in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
+    return _moments(table, in_group), _moments(table, out_group)
+
+
 def _moments(table: Floats, group: NDArray[np.bool_]) -> Moments:
     """Mean, sum of squared deviations and number of models of each record's group, [records] each."""
     n = np.count_nonzero(group, axis=0)
@@ -420,15 +424,28 @@ def rising_signals(
 
 
 def _score(evidence: MembershipEvidence) -> Floats:
-    table, labels = evidence.shadow_table, evidence.labels
-    own, shadows = (signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
-    return scores(own, shadows, table.members)
+    table, members, labels = evidence.shadow_table, evidence.shadow_table.members, evidence.labels
+
+    def moments(part: slice) -> Floats:
+        shadows = signals(table.kind, table.answers[:, part], labels[part])
+        inside, outside = _two_moments(shadows, members[:, part])
+        return np.stack([*inside, *outside])
+
+    mean_in, squares_in, n_in, mean_out, squares_out, n_out = evidence.by_records(moments, 6)
+    own = signals(evidence.kind, evidence.answers, labels)
+    return _scores(own, (mean_in, squares_in, n_in.astype(np.int64)), (mean_out, squares_out, n_out.astype(np.int64)))
 
 
 def _score_offline(evidence: MembershipEvidence) -> Floats:
-    table, labels = evidence.shadow_table, evidence.labels
-    own, shadows = (rising_signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
-    return offline_scores(own, shadows, table.members)
+    table, members, labels = evidence.shadow_table, evidence.shadow_table.members, evidence.labels
+
+    def moments(part: slice) -> Floats:
+        shadows = rising_signals(table.kind, table.answers[:, part], labels[part])
+        return np.stack(_moments(shadows, models_without(members[:, part], equal_groups=True)))
+
+    mean, squares, n = evidence.by_records(moments, 3)
+    own = rising_signals(evidence.kind, evidence.answers, labels)
+    return _standardised(own, mean, squares, n.astype(np.int64), None, SIGNIFICANCE)
 
 
 def _together(game: SharedTableGame) -> Floats:

@@ -141,9 +141,7 @@ def scores(
     [0.5, 0.0, -0.5]
     """
     own, table, known = _checked(target, references, members)
-    refuse_one_sided_records(known)
-    in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
-    prior = (_mean(table, in_group) + _mean(table, out_group)) / 2
+    prior = _prior(table, known, equal_groups)
     return _standing(_log_ratio(own, prior), gamma, threshold, break_ties)
 
 
@@ -191,8 +189,15 @@ def offline_scores(
     """
     number(least=0, most=1)("slope", slope)
     own, table, known = _checked(target, references, members)
-    mean_out = _mean(table, models_without(known, equal_groups=equal_groups))
-    return _standing(_log_ratio(own, _offline_prior(mean_out, slope)), gamma, threshold, break_ties)
+    prior = _offline_prior(_mean(table, models_without(known, equal_groups=equal_groups)), slope)
+    return _standing(_log_ratio(own, prior), gamma, threshold, break_ties)
+
+
+def _prior(table: Floats, known: NDArray[np.bool_], equal_groups: bool = True) -> Floats:
+    """``p(x)`` of each record."""
+    refuse_one_sided_records(known)
+    in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
+    return (_mean(table, in_group) + _mean(table, out_group)) / 2
 
 
 def _everyone(game: SharedTableGame, prior: Callable[[Floats, Floats, NDArray[np.int64]], Floats]) -> Floats:
@@ -258,16 +263,26 @@ def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tu
     return own, table, checked_members(members, *table.shape)
 
 
+def _alone(evidence: MembershipEvidence, prior: Callable[[Floats, NDArray[np.bool_]], Floats]) -> Floats:
+    """Scores of the target with the default settings, ties broken; `prior` is of answers ``[models, records]``."""
+    table, members, codes = evidence.shadow_table, evidence.shadow_table.members, evidence.codes
+
+    def prior_of(part: slice) -> Floats:
+        return prior(own_probabilities(table.log_probabilities[:, part], codes[part]), members[:, part])
+
+    own = own_probabilities(evidence.answers, evidence.codes)
+    return _standing(_log_ratio(own, evidence.by_records(prior_of)), GAMMA, DOMINANCE_THRESHOLD, True)
+
+
 def _score(evidence: MembershipEvidence) -> Floats:
-    table = evidence.shadow_table
-    own, *references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, *table.answers))
-    return scores(own, references, table.members, break_ties=True)
+    return _alone(evidence, _prior)
 
 
 def _score_offline(evidence: MembershipEvidence) -> Floats:
-    table = evidence.shadow_table
-    own, *references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, *table.answers))
-    return offline_scores(own, references, table.members, break_ties=True)
+    def prior(table: Floats, members: NDArray[np.bool_]) -> Floats:
+        return _offline_prior(_mean(table, models_without(members, equal_groups=True)), OFFLINE_SLOPE)
+
+    return _alone(evidence, prior)
 
 
 def _together(game: SharedTableGame) -> Floats:

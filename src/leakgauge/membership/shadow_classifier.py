@@ -212,6 +212,21 @@ def fit(
     inside = checked_members(members, n_models, n_records)
     rng = np.random.default_rng(seed)
     usable = np.logical_or(*thinned_groups(inside)) if equal_groups else np.ones_like(inside)
+    return _fitted(lambda *drawn: table[drawn], inside, usable, labels, n_classes, seed, rng, record_features, max_rows)
+
+
+def _fitted(
+    answers: Callable[[NDArray[np.intp], NDArray[np.intp]], NDArray[np.floating]],
+    inside: NDArray[np.bool_],
+    usable: NDArray[np.bool_],
+    labels: ArrayLike,
+    n_classes: int,
+    seed: int,
+    rng: np.random.Generator,
+    record_features: ArrayLike | None = None,
+    max_rows: int | None = PAPER_ROWS,
+) -> ShadowClassifier:
+    """The attack model of answers ``[rows, classes]`` of some models, each about a record; few of the table's."""
     model_of_row, record_of_row = _drawn_rows(usable, max_rows, rng)
     is_member = inside[model_of_row, record_of_row]
     if is_member.all() or not is_member.any():
@@ -219,10 +234,11 @@ def fit(
             f"members: the {is_member.size} usable rows are not of both kinds, but the attack model needs "
             "members and non-members: train at least two shadow models, on random halves, or raise max_rows."
         )
+    n_records = inside.shape[1]
     codes = checked_labels(labels, n_records, n_classes)
     known = None if record_features is None else _checked_record_features(record_features, n_records)
     rows = features(
-        table[model_of_row, record_of_row],
+        answers(model_of_row, record_of_row),
         codes[record_of_row],
         n_classes,
         record_features=None if known is None else known[record_of_row],
@@ -235,11 +251,18 @@ def _drawn_rows(
     usable: NDArray[np.bool_], max_rows: int | None, rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Model and record of each training row: all usable pairs, or ``max_rows`` of them drawn evenly."""
-    model_of_row, record_of_row = np.nonzero(usable)
-    if max_rows is not None and model_of_row.size > max_rows:
-        drawn = np.sort(rng.choice(model_of_row.size, size=max_rows, replace=False))
-        return model_of_row[drawn], record_of_row[drawn]
-    return model_of_row, record_of_row
+    n_usable = np.count_nonzero(usable, axis=1)
+    n_rows = int(n_usable.sum())
+    if max_rows is None or n_rows <= max_rows:
+        model_of_row, record_of_row = np.nonzero(usable)
+        return model_of_row, record_of_row
+    drawn = np.sort(rng.choice(n_rows, size=max_rows, replace=False))
+    ends = np.cumsum(n_usable)
+    # Places of all pairs at once would take more memory than the answers.
+    parts = np.split(drawn, np.searchsorted(drawn, ends[:-1]))
+    starts = (ends - n_usable).tolist()
+    records = [np.flatnonzero(own)[part - start] for own, part, start in zip(usable, parts, starts, strict=True)]
+    return np.searchsorted(ends, drawn, side="right"), np.concatenate(records)
 
 
 def _trained(
@@ -308,7 +331,15 @@ def _checked_record_features(values: ArrayLike, n_records: int) -> NDArray[np.fl
 
 
 def _train(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Floats]:
-    fitted = fit(evidence.binned_shadows, evidence.shadow_table.members, evidence.codes, seed=evidence.seed)
+    table, members = evidence.shadow_table, evidence.shadow_table.members
+    usable, n_classes = np.logical_or(*thinned_groups(members)), table.answers.shape[2]
+
+    def answers(models: NDArray[np.intp], records: NDArray[np.intp]) -> Floats:
+        return evidence.in_bins(table.log_probabilities[models, records])
+
+    rng = np.random.default_rng(evidence.seed)
+    fitted = _fitted(answers, members, usable, evidence.codes, n_classes, evidence.seed, rng)
+    table.let_go()
     return lambda of_target: fitted.scores(of_target.binned, of_target.codes)
 
 

@@ -70,6 +70,7 @@ class SharedTableGame:
         found[..., blocks[0]] = first
         for block in blocks[1:]:
             found[..., block] = find(block, self.others(block))
+        self.table.let_go()
         return found
 
     def by_targets(self, score: Callable[[SharedTableGame], Floats]) -> Floats:

@@ -12,6 +12,7 @@ from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, binned_logs
 from leakgauge.training.subsets import Subsets
+from leakgauge.training.table_file import let_go
 
 
 @dataclass(frozen=True)
@@ -113,4 +114,10 @@ class PredictionTable:
         """The part of the table about some of the records, where every model was asked about each record in order."""
         from leakgauge.training.subsets import DenseSubsets
 
-        return replace(self, answers=self.answers[:, queries], subsets=DenseSubsets(self.members[:, queries]))
+        about = replace(self, answers=self.answers[:, queries], subsets=DenseSubsets(self.members[:, queries]))
+        self.let_go()
+        return about
+
+    def let_go(self) -> None:
+        """Where the answers are in a file, keep none of them in memory until they are looked at again."""
+        let_go(self.answers)

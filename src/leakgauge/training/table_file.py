@@ -6,6 +6,7 @@ file is mapped, so that a slice by model or by record reads what it needs.
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator
@@ -96,6 +97,18 @@ def write_rows(file: Any, models: range, answers: Floats) -> None:
     file.seek(len(rest) // len(models) * models.start)
     while len(rest):  # a full disk takes a part first
         rest = rest[file.write(rest) :]
+
+
+def let_go(answers: Floats) -> None:
+    """Of a mapped table, give back what was read; it is read again from the file when it is looked at.
+
+    Otherwise one pass over a table by record leaves all of it in memory. Nothing happens to one that is not mapped.
+    """
+    held: Any = answers
+    while isinstance(held, np.ndarray):
+        held = held.base
+    if isinstance(held, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        held.madvise(mmap.MADV_DONTNEED)
 
 
 def _drop_cache(file: Any) -> None:
