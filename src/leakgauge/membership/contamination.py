@@ -107,6 +107,7 @@ def contamination(
         if np.isnan(signals).any():
             raise ModelError("an answer is NaN; leave out models that could not be trained")
         found += _of_records(siblings.kind, signals, members[:, block], complements)
+    siblings.let_go()
     moved_out, way_out, moved_in, way_in, below = found
     out, own = (moved / np.where(way > 0, way, 1.0) for moved, way in ((moved_out, way_out), (moved_in, way_in)))
     typical, reach = out[:-1].mean(), own[:-1].mean() - out[:-1].mean()
