@@ -64,6 +64,20 @@ def test_a_worker_that_writes_to_what_it_was_given_changes_nobody_elses(prepared
     handing._read.cache_clear()
 
 
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="Linux tells how much of a mapping is in memory")
+def test_all_of_a_job_is_in_memory_before_the_first_chunk():
+    """Joblib ends workers that grow after their first task by 300 MB; a job that is mapped whole can grow no more."""
+    records = Records.from_arrays(np.random.default_rng(0).normal(size=(N, 20_000)), np.arange(N) % 2)
+    job = Job(SklearnLearner(LogisticRegression()), records, leave_one_out(N), records.features, 0, Randomness.COMMON)
+    with handed(plan(job, engines=()).prepared, None) as given:
+        assert len(given.prepared().job.records) == N
+        size = (Path(given.folder) / "job").stat().st_size
+        _, _, told = Path("/proc/self/smaps").read_text().partition(f"{given.folder}/job\n")
+        resident = 1024 * int(told.partition("\nRss:")[2].split()[0])
+    handing._read.cache_clear()
+    assert records.features.nbytes <= size <= resident
+
+
 def test_only_the_owner_can_look_and_nothing_is_left(prepared):
     with handed(prepared, (N, N, 2)) as given:
         folder = Path(given.folder)

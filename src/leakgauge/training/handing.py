@@ -195,7 +195,17 @@ def _read(folder: str) -> PreparedJob:
     with open(Path(folder) / "job", "rb") as file:
         # What a worker changes stays its own.
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    _look_at(mapped)
     stream, *buffers = (mapped[start : start + size] for start, size in zip(_starts(sizes), sizes, strict=True))
     prepared = pickle.loads(stream, buffers=buffers)
     assert isinstance(prepared, PreparedJob)
     return prepared
+
+
+def _look_at(mapped: memoryview) -> None:
+    """Have all pages of a mapping counted as a worker's memory before it has done anything.
+
+    Workers that grow after their first task are taken to lose memory, and others are started in their place, each of
+    which imports everything anew; pages that are looked at one by one, as chunks need them, would be such a growth.
+    """
+    np.frombuffer(mapped, dtype=np.uint8)[:: mmap.PAGESIZE].max()
