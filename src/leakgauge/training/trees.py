@@ -43,7 +43,7 @@ from leakgauge.training.native import kernels
 Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 """For each column the values at which it may be split, ascending."""
 
-Codes: TypeAlias = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.int32]
+Codes: TypeAlias = NDArray[np.integer[Any]]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -221,10 +221,10 @@ class Ranked:
         if not np.isfinite(X).all():
             return None
         lowest, highest = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
-        two = ((X == lowest) | (X == highest)).all(axis=0) & (lowest < highest)  # most columns of many: not sorted
+        two = ((lowest == X) | (highest == X)).all(axis=0) & (lowest < highest)  # these need not be sorted
         ranked = [
-            (np.array([lowest[j], highest[j]]), column == highest[j]) if two[j] else np.unique(column, return_inverse=True)
-            for j, column in enumerate(X.T)
+            (ends, column == ends[1]) if of_two else np.unique(column, return_inverse=True)
+            for column, ends, of_two in zip(X.T, np.column_stack([lowest, highest]), two, strict=True)
         ]
         n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
         codes = np.empty(X.shape, dtype=narrowest(int(n_bins.max(initial=0))))
@@ -590,12 +590,12 @@ def ask(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: Keys, as
     library, weights = compiled(), iter(weights)
     if library is None:
         return added(shares_reached(grown(sample, weights, rules, roots.tolist(), asked), asked))
-    total, queries = np.zeros((len(asked), sample.n_classes)), np.asfortranarray(asked)
+    total, queries = np.zeros((len(asked), sample.n_classes)), asked_by_column(asked)
     together = max(1, BLOCK_CELLS // len(sample.labels))
     for group in (roots[start : start + together] for start in range(0, len(roots), together)):
         counts = np.stack([one.astype(np.int32) for one in islice(weights, len(group))])
         told = [*grown_on(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(group)), pointer(counts)]
-        told += [pointer(group), ctypes.c_int64(len(queries)), pointer(queries), pointer(total)]
+        told += [pointer(group), *queries, pointer(total)]
         call(library.leakgauge_trees_ask_weighted, *told)
     return total
 
@@ -922,6 +922,11 @@ def grown_on(sample: Sample, rules: Rules, total: int) -> list[Any]:
     terms = entropy_terms(total) if rules.criterion is Criterion.ENTROPY else np.zeros(1)
     by_row = np.ascontiguousarray(sample.codes)
     return [*arguments(sample, rules, codes), pointer(by_row), pointer(terms), pointer(row_bits), pointer(column_bits)]
+
+
+def asked_by_column(asked: Codes) -> list[Any]:
+    """What they are told about queries: how many, their codes column by column, and as bits which are above 0."""
+    return [ctypes.c_int64(len(asked)), pointer(np.asfortranarray(asked)), pointer(_bits(asked.T > 0))]
 
 
 def narrowest(n: int) -> type[np.uint8] | type[np.uint16] | type[np.int32]:

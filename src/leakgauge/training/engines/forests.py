@@ -47,6 +47,7 @@ from leakgauge.training.trees import (
     Sample,
     Tree,
     added,
+    asked_by_column,
     call,
     compiled,
     drawn,
@@ -210,7 +211,7 @@ class Forest:
             return added(shares_reached(self.grow(sample, accepted, asked), asked))
         total = np.zeros((len(asked), sample.n_classes))
         told = [pointer(accepted), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
-        queries = [ctypes.c_int64(len(asked)), pointer(np.asfortranarray(asked)), pointer(total)]
+        queries = [*asked_by_column(asked), pointer(total)]
         count = self.n_draws or int(np.count_nonzero(accepted))
         call(library.leakgauge_trees_ask, *grown_on(sample, self.rules, count), *told, pointer(self.trees), *queries)
         return total

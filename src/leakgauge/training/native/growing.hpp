@@ -173,13 +173,12 @@ class Splitter {
     void gather_bits() {
         if (n_ <= SMALL) {
             few_ = true;
-            for (std::int64_t w = 0; w < column_words_; ++w) {
-                std::uint64_t any = 0, all = ~std::uint64_t{0};
-                for (std::int64_t i = 0; i < n_; ++i) {
-                    const std::uint64_t bits = pool_.row_bits[rows_[i] * column_words_ + w];
-                    any |= bits, all &= bits;
-                }
-                varying_[w] = (any & ~all) | more_[w];
+            std::copy(more_.begin(), more_.end(), varying_.begin());
+            std::uint64_t* const varying = varying_.data();
+            const std::uint64_t* const first = pool_.row_bits + rows_[0] * column_words_;
+            for (std::int64_t i = 1; i < n_; ++i) {
+                const std::uint64_t* const other = pool_.row_bits + rows_[i] * column_words_;
+                for (std::int64_t w = 0; w < column_words_; ++w) varying[w] |= first[w] ^ other[w];
             }
         } else if (n_words_ < n_) {
             many_ = true;
@@ -453,20 +452,37 @@ class Splitter {
 };
 
 // Moves what goes left to the front, both sides in their order; returns where the other side begins.
-template <typename Code>
-std::int64_t parted(std::int32_t* items, std::int64_t n, const Code* codes, std::int32_t bin, std::int32_t* room) {
+template <typename Right>
+std::int64_t parted(std::int32_t* items, std::int64_t n, std::int32_t* room, const Right& right) {
     std::int64_t n_left = 0, n_right = 0;
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int32_t item = items[i];
-        const bool right = static_cast<std::int32_t>(codes[item]) > bin;
+        const bool goes_right = right(item);
         items[n_left] = item;
         room[n_right] = item;
-        n_left += !right;
-        n_right += right;
+        n_left += !goes_right;
+        n_right += goes_right;
     }
     std::copy(room, room + n_right, items + n_left);
     return n_left;
 }
+
+// Codes column by column, and which are above 0 as bits: these stay in the cache.
+template <typename Code>
+struct Columns {
+    std::int64_t n;             // codes of a column
+    const Code* codes;          // [columns, n]
+    const std::uint64_t* bits;  // [columns, words of n]
+
+    std::int64_t part(std::int32_t* items, std::int64_t n_items, Split split, std::int32_t n_bins, std::int32_t* room) const {
+        if (n_bins == 2) {
+            const std::uint64_t* const own = bits + split.column * ((n + 63) / 64);
+            return parted(items, n_items, room, [=](std::int32_t i) { return own[i >> 6] >> (i & 63) & 1; });
+        }
+        const Code* const own = codes + split.column * n;
+        return parted(items, n_items, room, [=](std::int32_t i) { return static_cast<std::int32_t>(own[i]) > split.bin; });
+    }
+};
 
 // Grows a tree level by level. `reached(totals, split)` is told of every node and answers which of the two nodes below
 // are wanted; nodes are told of in the order in which they were wanted.
@@ -477,6 +493,7 @@ void grow(const Pool<Code>& pool, const Rules& rules, Splitter<Code>& splitter, 
         std::uint64_t key;
     };
     const std::int64_t k = pool.n_classes;
+    const Columns<Code> columns{pool.n_rows, pool.codes, pool.column_bits};
     std::vector<std::int32_t> rows, room(pool.n_rows);
     std::vector<std::int64_t> counts(k, 0), below(k);  // [nodes, classes], and those on the left
     for (std::int64_t i = 0; i < pool.n_rows; ++i) {
@@ -494,7 +511,7 @@ void grow(const Pool<Code>& pool, const Rules& rules, Splitter<Code>& splitter, 
         if (!rules.ends(totals, k, n, at.depth)) split = splitter.best(mine, n, totals, at.key);
         const auto [left, right] = reached(totals, split);
         if (!left && !right) continue;
-        const std::int64_t n_left = parted(mine, n, pool.column(split.column), split.bin, room.data());
+        const std::int64_t n_left = columns.part(mine, n, split, pool.n_bins[split.column], room.data());
         std::fill(below.begin(), below.end(), 0);
         for (std::int64_t i = 0; i < n_left; ++i) below[pool.labels[mine[i]]] += pool.weights[mine[i]];
         if (left) {
@@ -511,19 +528,18 @@ void grow(const Pool<Code>& pool, const Rules& rules, Splitter<Code>& splitter, 
 // Adds to the answers [queries, classes] the class shares of the leaves that queries [columns, queries] reach in a tree of
 // which only the nodes on their way are grown.
 template <typename Code>
-void ask(const Pool<Code>& pool, const Rules& rules, Splitter<Code>& splitter, std::uint64_t key, std::int64_t n_queries,
-         const Code* asked, double* answers) {
+void ask(const Pool<Code>& pool, const Rules& rules, Splitter<Code>& splitter, std::uint64_t key,
+         const Columns<Code>& asked, double* answers) {
     const std::int64_t k = pool.n_classes;
-    std::vector<std::int32_t> queries(n_queries), room(n_queries);
+    std::vector<std::int32_t> queries(asked.n), room(asked.n);
     std::iota(queries.begin(), queries.end(), 0);
-    std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, n_queries}};
+    std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, asked.n}};
     std::size_t id = 0;
     grow(pool, rules, splitter, key, [&](const std::int64_t* totals, Split split) {
         const auto [begin, end] = parts[id++];
         std::int32_t* const mine = queries.data() + begin;
         if (split.column >= 0) {
-            const Code* const codes = asked + split.column * n_queries;
-            const std::int64_t middle = begin + parted(mine, end - begin, codes, split.bin, room.data());
+            const std::int64_t middle = begin + asked.part(mine, end - begin, split, pool.n_bins[split.column], room.data());
             if (begin < middle) parts.emplace_back(begin, middle);
             if (middle < end) parts.emplace_back(middle, end);
             return std::make_pair(begin < middle, middle < end);

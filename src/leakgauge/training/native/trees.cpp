@@ -444,7 +444,7 @@ extern "C" std::int64_t leakgauge_trees_grow(POOL, const std::int32_t* weights, 
 // `draw_bag`, or once on each row that has any where there is no draw. Returns 0, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_ask(POOL, const std::uint64_t* accepted, std::int64_t n_draws,
                                             std::int64_t n_trees, const std::uint64_t* keys, std::int64_t n_queries,
-                                            const void* asked, double* answers) {
+                                            const void* asked, const std::uint64_t* asked_bits, double* answers) {
     return with_codes(n_bytes, [&](auto code) {
         using Code = decltype(code);
         std::vector<std::int32_t> weights(n_rows);
@@ -452,9 +452,10 @@ extern "C" std::int64_t leakgauge_trees_ask(POOL, const std::uint64_t* accepted,
         auto pool = POOL_OF(Code);
         pool.weights = weights.data();
         Splitter<Code> splitter(pool, *rules);
+        const Columns<Code> queries{n_queries, static_cast<const Code*>(asked), asked_bits};
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
             if (n_draws) draw_bag(accepted, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
-            ask(pool, *rules, splitter, drawn(keys[tree], 0), n_queries, static_cast<const Code*>(asked), answers);
+            ask(pool, *rules, splitter, drawn(keys[tree], 0), queries, answers);
         }
         return std::int64_t{0};
     });
@@ -463,14 +464,15 @@ extern "C" std::int64_t leakgauge_trees_ask(POOL, const std::uint64_t* accepted,
 // The same in trees whose roots have these keys [trees] and whose records count so often [trees, rows].
 extern "C" std::int64_t leakgauge_trees_ask_weighted(POOL, std::int64_t n_trees, const std::int32_t* weights,
                                                      const std::uint64_t* keys, std::int64_t n_queries,
-                                                     const void* asked, double* answers) {
+                                                     const void* asked, const std::uint64_t* asked_bits, double* answers) {
     return with_codes(n_bytes, [&](auto code) {
         using Code = decltype(code);
         auto pool = POOL_OF(Code);
         Splitter<Code> splitter(pool, *rules);
+        const Columns<Code> queries{n_queries, static_cast<const Code*>(asked), asked_bits};
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
             pool.weights = weights + tree * n_rows;
-            ask(pool, *rules, splitter, keys[tree], n_queries, static_cast<const Code*>(asked), answers);
+            ask(pool, *rules, splitter, keys[tree], queries, answers);
         }
         return std::int64_t{0};
     });
