@@ -596,7 +596,7 @@ def ask(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: Keys, as
         counts = np.stack([one.astype(np.int32) for one in islice(weights, len(group))])
         told = [*grown_on(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(group)), pointer(counts)]
         told += [pointer(group), *queries, pointer(total)]
-        call(library.leakgauge_trees_ask_weighted, *told)
+        call(library.leakgauge_trees_ask_counted, *told)
     return total
 
 
@@ -903,7 +903,7 @@ def log_mean(total: Floats, n_trees: int) -> Floats:
 def compiled() -> ctypes.CDLL | None:
     """The compiled loops of trees, where there are any."""
     library = kernels()
-    return library if library is not None and hasattr(library, "leakgauge_trees_ask_weighted") else None
+    return library if library is not None and hasattr(library, "leakgauge_trees_ask_counted") else None
 
 
 def arguments(sample: Sample, rules: Rules, codes: Codes) -> list[Any]:

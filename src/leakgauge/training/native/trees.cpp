@@ -462,7 +462,7 @@ extern "C" std::int64_t leakgauge_trees_ask(POOL, const std::uint64_t* accepted,
 }
 
 // The same in trees whose roots have these keys [trees] and whose records count so often [trees, rows].
-extern "C" std::int64_t leakgauge_trees_ask_weighted(POOL, std::int64_t n_trees, const std::int32_t* weights,
+extern "C" std::int64_t leakgauge_trees_ask_counted(POOL, std::int64_t n_trees, const std::int32_t* weights,
                                                      const std::uint64_t* keys, std::int64_t n_queries,
                                                      const void* asked, const std::uint64_t* asked_bits, double* answers) {
     return with_codes(n_bytes, [&](auto code) {
