@@ -180,10 +180,17 @@ def left_out(
 
 
 def shadows(
-    estimator: Any, table: Table, subsets: DenseSubsets, *, solved: Any = None, sample: int = 10, repeats: int = 1
+    estimator: Any,
+    table: Table,
+    subsets: DenseSubsets,
+    *,
+    solved: Any = None,
+    sample: int = 10,
+    repeats: int = 1,
+    n_asked: int = 100,
 ) -> Measured:
-    """A model on each subset, asked about a hundred records."""
-    records, asked = records_of(table, estimator), table.X[:100]
+    """A model on each subset, asked about the first records."""
+    records, asked = records_of(table, estimator), table.X[:n_asked]
     learner = SklearnLearner(estimator)
     which = np.random.default_rng(0).choice(len(subsets), min(sample, len(subsets)), replace=False)
 
@@ -357,6 +364,13 @@ def equal_in_distribution(estimator: Any, *, left: bool, n: int = 1000, n_models
     return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
 
 
+def shadow_forests(table: Table) -> Measured:
+    """Scikit-learn's forests on halves of a pool, asked about all of it: what an attack has, see `peers`."""
+    subsets = random_subsets(2000, 1000, 16, np.random.default_rng(0))
+    measured = shadows(RandomForestClassifier(random_state=0), table, subsets, sample=4, repeats=5, n_asked=2000)
+    return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
+
+
 def adult_wall(n_workers: int) -> Measured:
     """All of Adult, wall time of so many processes."""
     from leakgauge.influence import pdtp
@@ -452,6 +466,9 @@ def rows() -> list[Row]:
             task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
             measure = lambda estimator=estimator, left=left: equal_in_distribution(estimator, left=left)  # noqa: E731
             found.append(Row(f"{name} of 100 trees, {task}", "normal, 20 columns", measure, goal))
+    for table in (people.numbers(2000, 200), people.one_hot(people.codes(2000)), people.purchases(2000)):
+        measure = lambda table=table: shadow_forests(table)  # noqa: E731
+        found.append(Row("forest of 100 trees, 16 shadow models on 1,000 of 2,000", table.name, measure, 10))
     for table in (people.numbers(2000, 20), people.one_hot(people.codes(2000))):
         subsets = random_subsets(2000, 1000, 16, np.random.default_rng(0))
         measure = lambda table=table, subsets=subsets: replace(  # noqa: E731

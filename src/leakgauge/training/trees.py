@@ -26,6 +26,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple, dataclass
 from enum import IntEnum
+from functools import cached_property
 from itertools import count, islice
 from typing import Any, Literal, TypeAlias
 
@@ -42,7 +43,7 @@ from leakgauge.training.native import kernels
 Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 """For each column the values at which it may be split, ascending."""
 
-Codes: TypeAlias = NDArray[np.uint8] | NDArray[np.int32]
+Codes: TypeAlias = NDArray[np.integer[Any]]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -219,11 +220,16 @@ class Ranked:
             X = np.concatenate([matrix, asked]).astype(np.float32)
         if not np.isfinite(X).all():
             return None
-        ranked = [np.unique(column, return_inverse=True) for column in X.T]
+        lowest, highest = X.min(axis=0, initial=np.inf), X.max(axis=0, initial=-np.inf)
+        two = ((lowest == X) | (highest == X)).all(axis=0) & (lowest < highest)  # these need not be sorted
+        ranked = [
+            (ends, column == ends[1]) if of_two else np.unique(column, return_inverse=True)
+            for column, ends, of_two in zip(X.T, np.column_stack([lowest, highest]), two, strict=True)
+        ]
         n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
-        narrow = n_bins.max(initial=0) <= np.iinfo(np.uint8).max
-        ranks = np.column_stack([ranks for _, ranks in ranked])
-        codes: Codes = ranks.astype(np.uint8) if narrow else ranks.astype(np.int32)
+        codes = np.empty(X.shape, dtype=narrowest(int(n_bins.max(initial=0))))
+        for j, (_, ranks) in enumerate(ranked):
+            codes[:, j] = ranks
         values, n = np.concatenate([values for values, _ in ranked]), len(matrix)
         return cls(codes[:n], codes[n:], n_bins, values)
 
@@ -246,6 +252,14 @@ class Sample:
     n_bins: Counts
     n_classes: int
     values: NDArray[np.float32]
+
+    @cached_property
+    def by_column(self) -> tuple[Codes, Keys, Keys]:
+        """For trees to be grown on: the codes column by column, and as bits which are above 0, of rows and of columns.
+
+        Bits are in words ``[n, words of columns]`` and ``[d, words of rows]``, the lowest first.
+        """
+        return np.asfortranarray(self.codes), _bits(self.codes > 0), _bits(self.codes.T > 0)
 
     @property
     def first_bin(self) -> Counts:
@@ -576,13 +590,13 @@ def ask(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: Keys, as
     library, weights = compiled(), iter(weights)
     if library is None:
         return added(shares_reached(grown(sample, weights, rules, roots.tolist(), asked), asked))
-    total, queries = np.zeros((len(asked), sample.n_classes)), np.ascontiguousarray(asked)
+    total, queries = np.zeros((len(asked), sample.n_classes)), asked_by_column(asked)
     together = max(1, BLOCK_CELLS // len(sample.labels))
     for group in (roots[start : start + together] for start in range(0, len(roots), together)):
         counts = np.stack([one.astype(np.int32) for one in islice(weights, len(group))])
-        told = [*arguments(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(group)), pointer(counts)]
-        told += [pointer(group), ctypes.c_int64(len(queries)), pointer(queries), pointer(total)]
-        call(library.leakgauge_trees_ask_weighted, *told)
+        told = [*grown_on(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(group)), pointer(counts)]
+        told += [pointer(group), *queries, pointer(total)]
+        call(library.leakgauge_trees_ask_counted, *told)
     return total
 
 
@@ -856,7 +870,7 @@ def _grow_compiled(library: ctypes.CDLL, sample: Sample, weights: Counts, rules:
     parts = np.empty((3, most), dtype=np.int32)
     counts = np.empty((most, sample.n_classes), dtype=np.int64)
     into = [pointer(part) for part in parts]
-    told = [*arguments(sample, rules, int(weights.sum())), pointer(weights.astype(np.int32)), ctypes.c_uint64(key)]
+    told = [*grown_on(sample, rules, int(weights.sum())), pointer(weights.astype(np.int32)), ctypes.c_uint64(key)]
     n = call(library.leakgauge_trees_grow, *told, *into, pointer(counts))
     column, split, left = parts[:, :n].astype(np.int64)
     return Tree(column, split, left, counts[:n].copy())
@@ -889,19 +903,43 @@ def log_mean(total: Floats, n_trees: int) -> Floats:
 def compiled() -> ctypes.CDLL | None:
     """The compiled loops of trees, where there are any."""
     library = kernels()
-    return library if library is not None and hasattr(library, "leakgauge_trees_ask_weighted") else None
+    return library if library is not None and hasattr(library, "leakgauge_trees_ask_counted") else None
 
 
-def arguments(sample: Sample, rules: Rules, total: int) -> list[Any]:
-    """What the compiled loops are told about trees in which records count ``total`` times together."""
-    terms = entropy_terms(total) if rules.criterion is Criterion.ENTROPY else np.zeros(1)
+def arguments(sample: Sample, rules: Rules, codes: Codes) -> list[Any]:
+    """What the compiled loops are told about trees on a sample whose codes lie like this."""
     return [
-        *map(ctypes.c_int64, (*sample.codes.shape, sample.n_classes, sample.codes.itemsize)),
-        pointer(np.ascontiguousarray(sample.codes)),
+        *map(ctypes.c_int64, (*codes.shape, sample.n_classes, codes.itemsize)),
+        pointer(codes),
         *(pointer(part) for part in (sample.n_bins.astype(np.int32), sample.values, sample.labels.astype(np.int32))),
-        pointer(terms),
         pointer(np.array(astuple(rules), dtype=np.int64)),
     ]
+
+
+def grown_on(sample: Sample, rules: Rules, total: int) -> list[Any]:
+    """What they are told about trees that are grown, in which records count ``total`` times together."""
+    codes, row_bits, column_bits = sample.by_column
+    terms = entropy_terms(total) if rules.criterion is Criterion.ENTROPY else np.zeros(1)
+    by_row = np.ascontiguousarray(sample.codes)
+    return [*arguments(sample, rules, codes), pointer(by_row), pointer(terms), pointer(row_bits), pointer(column_bits)]
+
+
+def asked_by_column(asked: Codes) -> list[Any]:
+    """What they are told about queries: how many, their codes column by column, and as bits which are above 0."""
+    return [ctypes.c_int64(len(asked)), pointer(np.asfortranarray(asked)), pointer(_bits(asked.T > 0))]
+
+
+def narrowest(n: int) -> type[np.uint8] | type[np.uint16] | type[np.int32]:
+    """The type of codes below ``n`` that the compiled loops read fastest."""
+    return np.uint8 if n <= 2**8 else np.uint16 if n <= 2**16 else np.int32
+
+
+def _bits(flags: NDArray[np.bool_]) -> Keys:
+    """Flags ``[m, n]`` as words of 64 of them ``[m, words]``, the lowest bit first."""
+    packed = np.packbits(np.ascontiguousarray(flags), axis=1, bitorder="little")
+    padded = np.zeros((len(flags), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    return padded.view("<u8").astype(np.uint64)
 
 
 def pointer(array: NDArray[Any]) -> ctypes.c_void_p:

@@ -106,6 +106,13 @@ def table(name):
             far, near = rng.integers(0, 2, (n, 5)) * 3.0 - 1, 0.5 + rng.integers(0, 2, (n, 3)) * 6e-8
             X = np.column_stack([far, near, np.zeros((n, 2)), rng.normal(size=n).round(2 if n > 60 else 0)])
             y = np.where(rng.random(n) < 0.4, rng.integers(0, 2 + (n > 60), n), far[:, 0] * far[:, 1] > 0)
+        case "wider":  # more values than the compiled loops look through word by word
+            X = rng.normal(size=(5000, 2))
+            y = (X[:, 0] + X[:, 1] + rng.normal(size=5000) > 0) + (X[:, 0] > 1).astype(int)
+        case "flags":  # mostly unset, of more columns than a word has bits, with a number among them
+            X = (rng.random((400, 70)) < 0.1).astype(float)
+            X[:, 69] = rng.integers(0, 9, 400)
+            y = np.where(rng.random(400) < 0.2, rng.integers(0, 2, 400), X[:, :9].any(axis=1))
         case "one column":
             X = np.r_[rng.normal(size=30), rng.integers(0, 4, 10) * 4e-8, 0.1, 0.4, 16777216.0, 16777217.0][:, None]
             y = rng.integers(0, 3, 44)
@@ -208,7 +215,7 @@ def test_a_model_without_a_record_is_the_one_trained_on_the_others(name, data):
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
-@pytest.mark.parametrize("data", [*TABLES, "wide", "two values", "two values, wide"])
+@pytest.mark.parametrize("data", [*TABLES, "wide", "wider", "flags", "two values", "two values, wide"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     records, n = table(data), len(table(data))
@@ -221,6 +228,34 @@ def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     monkeypatch.setattr(trees, "kernels", lambda: None)
     for job, expected in zip(jobs, compiled, strict=True):
         np.testing.assert_array_equal(job.all().answers, expected)
+
+
+@pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
+@pytest.mark.parametrize("n_values", [2, 60])
+def test_trees_do_not_depend_on_how_many_bytes_codes_have(n_values):
+    rng = np.random.default_rng(n_values)
+    codes, labels = rng.integers(0, n_values, (300, 8)), rng.integers(0, 3, 300)
+    values = np.tile(np.arange(n_values, dtype=np.float32), 8)
+    forest = Forest.of(random_forest(), np.ones(300), 8, 0)
+    found = [
+        forest.ask(
+            trees.Sample(codes.astype(kind), labels, np.full(8, n_values), 3, values),
+            chances(np.ones(300, dtype=bool)),
+            codes[::2].astype(kind),
+        )
+        for kind in (np.uint8, np.uint16, np.int32)
+    ]
+    assert (found[0] > 0).sum() > 150  # not all leaves are empty
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
+def test_codes_are_as_narrow_as_their_number_allows():
+    assert [trees.narrowest(n) for n in (1, 256, 257, 65_536, 65_537)] == [
+        *[np.uint8] * 2,
+        *[np.uint16] * 2,
+        np.int32,
+    ]
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")

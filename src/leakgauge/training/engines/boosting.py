@@ -146,7 +146,7 @@ class ManyBoosted(PreparedJob):
         data: tuple[NDArray[Any], ...] = (rows.astype(np.int32), target, start, seeds.astype(np.uint32))
         queries = np.ascontiguousarray(asked.T)
         call(
-            compiled().leakgauge_boosting,  # type: ignore[union-attr]
+            compiled().leakgauge_boosted,  # type: ignore[union-attr]
             *map(ctypes.c_int64, (n_pool, d, self.columns.itemsize)),
             pointer(self.columns),
             *map(pointer, given),
@@ -167,7 +167,7 @@ class ManyBoosted(PreparedJob):
 def compiled() -> ctypes.CDLL | None:
     """The compiled loops of boosting, where there are any."""
     library = kernels()
-    return library if library is not None and hasattr(library, "leakgauge_boosting") else None
+    return library if library is not None and hasattr(library, "leakgauge_boosted") else None
 
 
 def _first(shares: Floats) -> tuple[int, Floats]:

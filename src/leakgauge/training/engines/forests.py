@@ -47,11 +47,12 @@ from leakgauge.training.trees import (
     Sample,
     Tree,
     added,
-    arguments,
+    asked_by_column,
     call,
     compiled,
     drawn,
     grown,
+    grown_on,
     log_mean,
     pointer,
     shares_reached,
@@ -134,9 +135,9 @@ class ManyForests(PreparedJob):
         self, engine: Engine, job: Job, estimator: Any, classes: NDArray[Any], sample: Sample, asked: Codes
     ) -> None:
         super().__init__(engine, job)
-        self.estimator, self.classes, self.sample, self.asked = estimator, classes, sample, asked
-        content = np.column_stack([sample.codes, sample.labels])
-        self.kind = np.unique(content, axis=0, return_inverse=True)[1].ravel()
+        self.estimator, self.classes, self.sample, self.asked = estimator, classes, sample, np.asfortranarray(asked)
+        content = np.column_stack([sample.codes, sample.labels.astype(np.int32)]).astype(">i4")  # bytes as in order
+        self.kind = np.unique(content.view(f"V{content.itemsize * content.shape[1]}"), return_inverse=True)[1].ravel()
         self.order = np.argsort(self.kind, kind="stable")
 
     def answers(self, models: Indices) -> JobOutcome:
@@ -210,9 +211,9 @@ class Forest:
             return added(shares_reached(self.grow(sample, accepted, asked), asked))
         total = np.zeros((len(asked), sample.n_classes))
         told = [pointer(accepted), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
-        queries = [ctypes.c_int64(len(asked)), pointer(np.ascontiguousarray(asked)), pointer(total)]
+        queries = [*asked_by_column(asked), pointer(total)]
         count = self.n_draws or int(np.count_nonzero(accepted))
-        call(library.leakgauge_trees_ask, *arguments(sample, self.rules, count), *told, pointer(self.trees), *queries)
+        call(library.leakgauge_trees_ask, *grown_on(sample, self.rules, count), *told, pointer(self.trees), *queries)
         return total
 
     def bag(self, accepted: Keys, key: int) -> Counts:

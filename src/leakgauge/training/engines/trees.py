@@ -182,8 +182,9 @@ def follow(sample: Sample, weights: Indices, growth: Growth, key: int, items: It
         _follow_in_numpy(sample, weights, growth, key, items, total)
         return
     removed, query = items.removed.astype(np.int32), items.query.astype(np.int32)
-    tree = [*arguments(sample, growth.rules, int(weights.sum())), pointer(weights.astype(np.int32)), c_uint64(key)]
-    told = [*tree, c_int64(len(removed)), pointer(removed), pointer(query), pointer(np.ascontiguousarray(items.asked))]
+    known = arguments(sample, growth.rules, np.ascontiguousarray(sample.codes))
+    told = [*known, pointer(weights.astype(np.int32)), c_uint64(key), c_int64(len(removed)), pointer(removed)]
+    told += [pointer(query), pointer(np.ascontiguousarray(items.asked))]
     call(library.leakgauge_trees_walk, *told, pointer(total))
 
 

@@ -381,11 +381,11 @@ void boost(std::int64_t n_pool, std::int64_t n_columns, const Code* codes, const
 
 }  // namespace
 
-// Boosts trees on some rows of a pool, whose codes of so many bytes, 1 or 4, stand column by column [columns, pool], and
+// Boosts trees on some rows of a pool, whose codes of so many bytes, 1, 2 or 4, stand column by column [columns, pool], and
 // answers queries [columns, queries] by their raw predictions [queries, outputs], which begin at `initial` [outputs]. What
 // each code stands for is in `values`, ascending, column after column; each tree has a seed [stages, outputs]. Returns 0, or -1
 // without memory.
-extern "C" std::int64_t leakgauge_boosting(std::int64_t n_pool, std::int64_t n_columns, std::int64_t n_bytes,
+extern "C" std::int64_t leakgauge_boosted(std::int64_t n_pool, std::int64_t n_columns, std::int64_t n_bytes,
                                            const void* codes, const std::int32_t* n_codes, const float* values,
                                            const Rules* rules, double rate, std::int64_t n, const std::int32_t* rows,
                                            const double* target, const double* initial, const std::uint32_t* seeds,
@@ -396,7 +396,9 @@ extern "C" std::int64_t leakgauge_boosting(std::int64_t n_pool, std::int64_t n_c
               initial, seeds, n_queries, static_cast<const Code*>(asked), answers);
     };
     try {
-        n_bytes == 1 ? with(std::uint8_t{}) : with(std::int32_t{});
+        if (n_bytes == 1) with(std::uint8_t{});
+        if (n_bytes == 2) with(std::uint16_t{});
+        if (n_bytes == 4) with(std::int32_t{});
         return 0;
     } catch (...) {
         return -1;
