@@ -137,6 +137,11 @@ def _number(value: float) -> ast.Constant:
     return ast.Constant(value + 1 if isinstance(value, int) else 2 * value if value else 1.0)
 
 
+def _checks_lengths(node: ast.AST) -> bool:
+    """Whether it is the check of `zip` that all are as long, which says that the code is right and changes nothing."""
+    return isinstance(node, ast.keyword) and node.arg == "strict" and getattr(node.value, "value", None) is True
+
+
 def _text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
 
@@ -166,7 +171,11 @@ def changes(node: ast.AST) -> Iterator[Change]:
             yield from (lambda node, name=name: _renamed(node, name) for name in CALLS[_named(function)])
             if _named(function) in INNER and args and not isinstance(args[0], ast.Starred):
                 yield lambda node: node.args[0]  # type: ignore[attr-defined]
-            yield from (_without_keyword(k) for k, keyword in enumerate(keywords) if keyword.arg)
+            yield from (
+                _without_keyword(k)
+                for k, keyword in enumerate(keywords)
+                if keyword.arg and not _checks_lengths(keyword)
+            )
 
 
 def places(tree: ast.AST) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
@@ -178,6 +187,8 @@ def places(tree: ast.AST) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
         yield path, node
         for field, value in ast.iter_fields(node):
             if field in ("annotation", "returns", "decorator_list", "type_comment", "type_params", "format_spec"):
+                continue
+            if _checks_lengths(node):
                 continue
             if isinstance(node, ast.Raise) or (isinstance(node, ast.Assign | ast.AnnAssign) and path[:2] == path[-2:]):
                 continue  # errors, and names of a module: constants and types

@@ -175,3 +175,15 @@ def test_a_model_that_fails_costs_its_pair():
     np.testing.assert_array_equal(kept.members, np.delete(table.members, [2 * i + j for i in lost for j in (0, 1)], 0))
     with pytest.raises(ModelError, match=r"no pair of models could be trained: .*too alike"):
         without_lost_pairs(table.rows(np.array(sorted(table.failures)[:1] * 2)))
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_among_values_that_are_equally_probable_the_margin_decides_in_its_direction(sign):
+    """Margins of the true value are above 0, and once turned round below: in the best bin the furthest that way wins."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 2, 400)
+    is_true = np.arange(2) == values[:, None]
+    margins = sign * np.where(is_true, rng.uniform(1, 3, (400, 2)), rng.uniform(-3, -1, (400, 2)))
+    rule = shadow_models._Rule.learned(margins, values)
+    asked = sign * np.array([[90.0, 80.0], [70.0, 95.0]])  # both values far in the bin of the true ones
+    np.testing.assert_array_equal(rule.scores(asked, np.full(2, 0.5)).argmax(axis=1), [0, 1])

@@ -166,6 +166,7 @@ shadow_models = 8
 {more}
 """
 SENSITIVE = '[[data.columns]]\nname = "town"\nrole = "sensitive"\n'
+ANOTHER = '[[models]]\nkind = "recipe"\nname = "naive-bayes"\n'
 PERSONS = '[[data.columns]]\nname = "person"\nrole = "person"\n'
 PROPERTY = """
 [[properties]]
@@ -211,7 +212,7 @@ def afterwards(tell: Story) -> None:
     for name, seed in (("january", 1), ("february", 3)):
         Path("train.csv").write_text(table(80, seed))
         Path("holdout.csv").write_text(table(80, seed + 1))
-        Path("audit.toml").write_text(CONFIG.format(recipe="decision-tree", columns=SENSITIVE, more=""))
+        Path("audit.toml").write_text(CONFIG.format(recipe="decision-tree", columns=SENSITIVE + ANOTHER, more=""))
         tell("audit", "audit.toml", "--run", name, "--quiet")
     tell("compare", "january", "february")
     tell("compare", "january", "february", "--json")

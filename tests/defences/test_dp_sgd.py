@@ -588,3 +588,8 @@ def test_what_is_not_installed(learner, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtra, match=r"pip install 'leakgauge\[dp\]'"):
         DpSgd(60, epsilon=1.0).apply(learner)
+
+
+@pytest.mark.parametrize(("size", "batch"), [(3, 1), (4, 1), (7, 1), (8, 2), (100, 25)])
+def test_a_batch_is_a_quarter_of_the_records_and_one_at_least(size, batch):
+    assert DpSgd(size=size, epsilon=1.0).records_per_step == batch

@@ -287,6 +287,8 @@ def test_bad_arguments_are_clear():
         inspect(model, (X, CLASSES), persons=[1, 2, 3])
     with pytest.raises(DataError, match="must be Records, a pair"):
         inspect(model, X)
+    with pytest.raises(DataError, match="must be Records, a pair"):
+        inspect(model, pd.DataFrame(X))
 
 
 def test_isotonic_regression():

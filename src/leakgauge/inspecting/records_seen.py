@@ -199,7 +199,7 @@ class RecordsSeen:
         """
         different, counts = np.unique(numbers, return_counts=True)
         most = max(1, min(MOST_MIDPOINTS, int(self._comparisons_left / max(1, len(self) * len(self.columns)))))
-        some = np.unique(np.linspace(0, len(different) - 1, min(len(different), most)).astype(int))
+        some = np.linspace(0, len(different) - 1, min(len(different), most)).astype(int)
         self._comparisons_left -= len(some) * len(self) * (1 if column is not None else len(self.columns))
         most_share = MOST_SHARE if certain else LEAST_SHARE
         for columns in (self.singles, self.columns):
