@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -84,7 +85,7 @@ def test_the_choice_of_queries_is_read_from_a_file() -> None:
     assert RulePart().queries is Queries.MEASURED
 
 
-@pytest.mark.parametrize(("shift", "known"), [(0.0, True), (0.2, True), (1.5, False)])
+@pytest.mark.parametrize(("shift", "known"), [(0.0, True), (0.05, True), (0.2, False), (1.5, False)])
 def test_a_model_that_differs_from_the_learners_is_judged_by_its_answers(shift: float, known: bool) -> None:
     """Two models with equal mean differences of probabilities may differ by any log ratio; the limit is on that."""
     model = LogisticRegression(C=0.1, tol=1e-8).fit(*SCALED["train"])
@@ -100,6 +101,33 @@ def test_a_model_that_differs_from_the_learners_is_judged_by_its_answers(shift: 
     assert direct.estimate.high >= shift / 2
     assert anything.estimate.high >= shift
     assert anything.verdict is Verdict.PASSES
+
+
+def test_weights_in_training_that_the_learner_does_not_know_do_not_pass() -> None:
+    """Two heavy twins of opposite labels cancel, so that no answer moves by 0.25; without one of them one does by 1.15.
+
+    The learner trains without weights, and what its models show about the influence of single records (0.06, with an
+    upper end of 0.24) is not that of this one.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    y = (0.3 * X[:, 0] + rng.logistic(size=800) > 0).astype(int)
+    X[0], X[1], y[:2] = [0, 2.5, 0], [0, 2.5, 0.05], [0, 1]
+    weights = np.ones(400)
+    weights[:2] = 100
+    learner = LogisticRegression(tol=1e-8, max_iter=5000)
+    model = clone(learner).fit(X[:400], y[:400], sample_weight=weights)
+    others = np.arange(400) != 1
+    without = clone(learner).fit(X[:400][others], y[:400][others], sample_weight=weights[others])
+    own = model.predict_log_proba(X[:400])
+    assert np.abs(own - clone(learner).fit(X[:400], y[:400]).predict_log_proba(X[:400])).max() < 0.25
+    assert np.abs(without.predict_log_proba(X[1:2]) - own[1:2]).max() > 1
+
+    settings = Settings(n_shadows=0, attacks=("gap",))
+    result = audit(model, train=(X[:400], y[:400]), holdout=(X[400:], y[400:]), settings=settings)
+    assert result.influence is None
+    assert "does not reproduce the audited model" in result.findings[0].reason
+    assert result.findings[0].verdict is Verdict.CANNOT_TELL
 
 
 def test_one_record_far_off_is_seen_where_a_mean_is_not() -> None:

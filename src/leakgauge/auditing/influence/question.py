@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from leakgauge.auditing.gate import Written
 
 MISMATCH_SHARE_OF_LIMIT = 0.1
-"""Of the limit on DTP: a mean log ratio between the released model and a randomised learner's, beyond that between
-seeds, at which the learner is said not to have made it."""
+"""Of the limit on DTP: how far the released model may be from the learner's, of a randomised one on average and beyond
+what seeds do. Further away, the learner is said not to have made it: heavy records can cancel in all answers."""
 
 N_NOISE_MODELS = 8
 """Models trained on all records to find the noise floor of a randomised learner."""
@@ -273,7 +273,7 @@ class InfluenceOfRecords(Question):
                     searching=searching,
                 )
                 apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]))
-                if apart <= limit:
+                if apart <= limit * MISMATCH_SHARE_OF_LIMIT:
                     return InfluenceAnswer(None, change, "")
                 return _unknown(_mismatch(f"usual errors {apart:.3g}"))
             measured = measure(
@@ -289,7 +289,7 @@ class InfluenceOfRecords(Question):
             )
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")
-        if measured.apart > (limit * MISMATCH_SHARE_OF_LIMIT if measured.found.learner.randomised else limit):
+        if measured.apart > limit * MISMATCH_SHARE_OF_LIMIT:
             return _unknown(_mismatch(f"log ratio of probabilities {measured.apart:.3g}"))
         return InfluenceAnswer(measured, None, "")
 
