@@ -128,7 +128,7 @@ class Games:
             return GamesTpr(found.fpr, pool, together, population, found.n_false, found.n_false_records)
 
         def corrected(estimate: Estimate) -> Estimate:
-            return estimate if overlap is None else overlap.corrected(estimate)
+            return estimate if overlap is None else overlap.corrected_in_games(estimate)
 
         return {
             name: AttackGames(

@@ -159,8 +159,8 @@ def possible_attacks(
 
 def learns(case: Case) -> bool:
     """Whether there are enough records for the auditor's attack."""
-    known = case.overlap.copies.agreed(case.member_units)
-    return min(int(known.sum()), int((~known).sum())) >= FEWEST_TO_LEARN
+    kinds, known = case.overlap.alike.of_row, case.member_units
+    return min(len(np.unique(kinds[one])) for one in (known, ~known)) >= FEWEST_TO_LEARN
 
 
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
@@ -352,11 +352,16 @@ def carry_out(
     scores = [attack.score(evidence) for attack in attacks]
     for attack, found in zip(attacks, scores, strict=True):
         require_repeatable(attack, found, partial(attack.score, evidence))
-    scores = [units.mean(found) for found in scores]
+
+    def of_units(values: Floats) -> Floats:
+        each = units.mean(values)
+        return each if overlap is None or not overlap.beyond_chance else overlap.as_one(each)
+
+    scores = [of_units(found) for found in scores]
     called = [
         (own > 0).astype(np.float64)
         if attack.member_probability is None
-        else units.mean(attack.member_probability(evidence))
+        else of_units(attack.member_probability(evidence))
         for attack, own in zip(attacks, scores, strict=True)
     ]
     # Half of what may go wrong is left to the games, where there are any.
@@ -588,6 +593,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         members=case.is_member,
         units=case.units,
         copies=case.overlap.copies,
+        alike=case.overlap.alike,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))
