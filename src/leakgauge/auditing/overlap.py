@@ -280,7 +280,9 @@ def copies_note(n_distinct: int, n_train: int) -> list[str]:
     return [
         (
             f"{n_train - n_distinct:,} of {n_train:,} training records repeat another training record, far more than "
-            "expected by chance. What is said of attacks on the audited model counts each of them once."
+            "expected by chance. What is said of attacks counts each of them once, and in games its copies are in a "
+            "training set together or not at all. Influence is that of one copy, while the others stay in the training "
+            "set: for that of all, give the record that each is a copy of as persons."
         )
     ]
 

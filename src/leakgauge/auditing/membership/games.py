@@ -227,7 +227,7 @@ def _pool(n: int, seed: int) -> Indices:
 def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:
     """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell."""
     try:
-        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.units)
+        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.drawn)
     except (DataError, ModelError):  # shadow models of another size, or too few with or without some record
         return None
 

@@ -62,7 +62,7 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import PredictionTable, plan
+from leakgauge.training import DenseSubsets, PredictionTable, plan
 from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
@@ -398,12 +398,15 @@ def _off(area: Estimate) -> Estimate:
     return replace(area, value=area.value - 0.5, low=area.low - 0.5, high=area.high - 0.5).magnitude
 
 
-def association(pdtp: Pdtp | None, success: PerRecord | None) -> Association | None:
-    """PDTP with binned probabilities against the success of an attack; ``None`` where either is unknown or constant."""
+def association(pdtp: Pdtp | None, success: PerRecord | None, copies: Units) -> Association | None:
+    """PDTP with binned probabilities against the success of an attack; ``None`` where either is unknown or constant.
+
+    Copies of one record count once.
+    """
     if pdtp is None or success is None:
         return None
     x, y = pdtp.binned, success.accuracy[pdtp.which]
-    known = np.isfinite(x) & np.isfinite(y)
+    known = np.isfinite(x) & np.isfinite(y) & np.isin(pdtp.which, copies.first)
     x, y = x[known], y[known]
     if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
@@ -530,6 +533,8 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
         if planned.engine.converges and not case.own.converged:
             planned = plan(job, engines=STOPPING)
         table = planned.train(case.telling("shadow models"))
+        if len(job.records) > len(case.candidates):  # holdout records again, after the candidates
+            table = replace(table, subsets=DenseSubsets(table.members[:, : len(case.candidates)]))
     except ModelError as error:
         return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
     why_not = why_no_shadows(table)
