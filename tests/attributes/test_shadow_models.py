@@ -179,7 +179,7 @@ def test_a_model_that_fails_costs_its_pair():
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_among_values_that_are_equally_probable_the_margin_decides_in_its_direction(sign):
-    """Margins of the true value are above 0, and once turned round below: in the best bin the furthest that way wins."""
+    """Margins of the true value are above 0, and once turned round below: the furthest that way wins."""
     rng = np.random.default_rng(0)
     values = rng.integers(0, 2, 400)
     is_true = np.arange(2) == values[:, None]

@@ -18,7 +18,7 @@ from leakgauge.auditing.membership.groups import by_groups
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.models import FunctionProbabilities
-from leakgauge.records import from_pair
+from leakgauge.records import Units, from_pair
 from leakgauge.statistics import advantage_of_decisions, census_advantage
 from leakgauge.training import FunctionLearner, balanced_subsets
 
@@ -31,6 +31,7 @@ def case_of(labels, n_members, *, classes=("a", "b", "c"), groups=()):
     return SimpleNamespace(
         what=SimpleNamespace(own_schema=schema),
         candidates=SimpleNamespace(labels=labels),
+        overlap=SimpleNamespace(copies=Units.rows(len(labels))),
         is_member=np.arange(len(labels)) < n_members,
         settings=Settings(groups=groups),
     )

@@ -13,7 +13,7 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
 from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_copies, wants_shadows
-from leakgauge.auditing.overlap import Overlap, holdout_repeats
+from leakgauge.auditing.overlap import holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
 from leakgauge.auditing.question import Answer
@@ -55,7 +55,6 @@ class Case(Outline):
         n_asked_again: how many it was asked about again.
         population: holdout records that the attacker is given as known non-members.
         population_answers: what the released model says about them.
-        overlap: holdout records that stand in the training set.
         opaque: names of the candidates that name nobody.
         execution: where and how models are trained.
         progress: called while models are trained.
@@ -71,7 +70,6 @@ class Case(Outline):
     n_asked_again: int
     population: Records
     population_answers: Floats
-    overlap: Overlap
     opaque: Sequence[str]
     execution: Execution
     progress: Stage | None = None
@@ -158,7 +156,6 @@ def open_case(
         n_asked_again=n_again,
         population=everyone[aside],
         population_answers=told[aside],
-        overlap=Overlap.of(what.train, candidates[~is_member]),
         opaque=opaque_ids(candidates),
         execution=execution,
         progress=progress,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,8 +118,39 @@ class Overlap:
         tested = next((one for one in near if one.across + one.within), None)
         found = tested is not None and tested.copies(FOUND_AT) > 0
         lowest = _lowest(equal)
-        counted = [(found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest for one in near]
-        return cls(equal, _copies(equal), tuple(one for one, counts in zip(near, counted, strict=True) if counts))
+        counted = [one for one in near if (found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest]
+        return cls(equal, _copies(equal), tuple(counted))
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether more records stand in both sets than by chance, almost surely."""
+        return bool(self.near) or _lowest(self.equal) > 0
+
+    @cached_property
+    def alike(self) -> Units:
+        """Which records are copies, or stand in both sets, where more do than by chance: nearly equal ones, too.
+
+        Each holdout record joins one training record, at the smallest tolerance at which one is nearly equal, so that
+        no chain of such pairs puts records together that are not.
+        """
+        if not self.beyond_chance:
+            return self.copies
+        train, holdout = self.equal.train, self.equal.holdout.copy()
+        for codes in (one.codes for one in self.near):
+            kinds, first = np.unique(codes.train, return_index=True)
+            place = np.minimum(np.searchsorted(kinds, codes.holdout), len(kinds) - 1)
+            joins = (kinds[place] == codes.holdout) & ~np.isin(holdout, train)
+            holdout[joins] = train[first[place[joins]]]
+        return Units.of(np.concatenate([train, holdout]))
+
+    def as_one(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Means over records that are alike, for each of them ``[n]``.
+
+        They get one answer, and an attacker who knows all candidates sees that they are one record. Shadow models are
+        trained with one and without the other, so that scores differ by chance; the correction for records that stand
+        in both sets would multiply this.
+        """
+        return np.asarray(self.alike.mean(values)[self.alike.of_row])
 
     @property
     def train_once(self) -> NDArray[np.int64]:
@@ -147,6 +179,24 @@ class Overlap:
             return advantage
         most = most_to_tell(self.train_once, confidence=advantage.confidence)
         return without_overlap(advantage, self.share(advantage.confidence), most=most)
+
+    def corrected_in_games(self, advantage: Estimate) -> Estimate:
+        """An advantage in games, where some of the candidates stand twice: once in either set.
+
+        Either of two such candidates is drawn by itself, so that some of the models that are said to be without a
+        record, as many as are trained on any, are trained on it all the same. That hides as much of what is given away
+        about it, and nothing where a record that stands twice gives away twice as much. The value is corrected for
+        these; a failure needs the advantage as measured above the limit, and a pass needs it below as one model's is
+        corrected. Where records are perhaps equal by chance only, all is as for one model.
+        """
+        whole, share = self.corrected(advantage), self.share(advantage.confidence)
+        if share is None or not self.beyond_chance:
+            return whole
+        n_train, n_holdout = len(self.equal.train), len(self.equal.holdout)
+        part = 2 * n_holdout * n_train / (n_train + n_holdout) ** 2  # of candidates, and models with the other of two
+        hidden = replace(share, value=part * share.value, low=part * share.low, high=part * share.high)
+        low, high = min(whole.low, advantage.low), max(whole.high, advantage.high)
+        return replace(whole, value=without_overlap(advantage, hidden).value, low=low, high=high)
 
     def corrected_tail(self, tail: TailOdds) -> TailOdds:
         """Tail odds against records that were not trained on, whose bound errs with twice the probability."""
@@ -230,7 +280,9 @@ def copies_note(n_distinct: int, n_train: int) -> list[str]:
     return [
         (
             f"{n_train - n_distinct:,} of {n_train:,} training records repeat another training record, far more than "
-            "expected by chance. What is said of attacks on the audited model counts each of them once."
+            "expected by chance. What is said of attacks counts each of them once, and in games its copies are in a "
+            "training set together or not at all. Influence is that of one copy, while the others stay in the training "
+            "set: for that of all, give the record that each is a copy of as persons."
         )
     ]
 

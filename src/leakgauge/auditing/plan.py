@@ -6,16 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+import numpy as np
+
 from leakgauge.arrays import Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
+from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
-from leakgauge.training import Job, Learner, LeaveOneOut, LeftOut, Randomness, Subsets, balanced_subsets, plan
+from leakgauge.training import (
+    DenseSubsets,
+    Job,
+    Learner,
+    LeaveOneOut,
+    LeftOut,
+    Randomness,
+    Subsets,
+    balanced_subsets,
+    plan,
+)
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit
@@ -140,6 +153,18 @@ class Outline:
         """Who is attacked: the candidates themselves, or persons with their rows."""
         return self.candidates.units
 
+    @cached_property
+    def overlap(self) -> Overlap:
+        """Which candidates are equal, or nearly so."""
+        n_train = len(self.what.train)
+        return Overlap.of(self.what.train, self.candidates[n_train:])
+
+    @cached_property
+    def drawn(self) -> Units:
+        """What is in a training set as a whole or not at all: units, of which copies of one are one."""
+        copies = self.overlap.copies
+        return self.units if copies.single else Units(copies.of_row[self.units.of_row])
+
     @property
     def situation(self) -> Situation:
         """What advice depends on, before anything is found."""
@@ -166,16 +191,17 @@ class Outline:
 
     @property
     def _shadow_size(self) -> int:
-        """Candidates, or persons, that each shadow model is trained on.
+        """Candidates, or persons, that each shadow model is trained on; copies of one count once.
 
         At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
         """
-        return min(len(self.what.train.units), int(0.9 * len(self.units)))
+        n_train = int(np.count_nonzero(self.drawn.first < len(self.what.train)))
+        return min(n_train, int(0.9 * len(self.drawn)))
 
     @property
     def rarer_share(self) -> float:
         """Of the shadow models that a candidate is in, or out of, whichever is smaller."""
-        return min(self._shadow_size, len(self.units) - self._shadow_size) / len(self.units)
+        return min(self._shadow_size, len(self.drawn) - self._shadow_size) / len(self.drawn)
 
     @cached_property
     def shadow_job(self) -> Job:
@@ -184,11 +210,35 @@ class Outline:
 
     def shadow_job_of(self, n_models: int) -> Job:
         """The same with so many models."""
-        candidates, settings, size = self.candidates, self.settings, self._shadow_size
-        _enough_shadows(n_models, size, len(self.units))
+        records, settings, size = self.candidates, self.settings, self._shadow_size
+        _enough_shadows(n_models, size, len(self.drawn))
         rng = AuditStream.SHADOW_SETS.generator(settings.seed)
-        subsets = balanced_subsets(len(self.units), size, n_models, rng).of_rows(self.units)
-        return attackers_job(self.what, settings, candidates, subsets, candidates.features)
+        subsets = balanced_subsets(len(self.drawn), size, n_models, rng).of_rows(self.drawn)
+        if not self.overlap.copies.single:
+            rows = self._as_often(rng)
+            records = Records(records.features[rows], records.labels[rows], records.schema, np.arange(len(rows)))
+            subsets = DenseSubsets(subsets.members[:, rows])
+        return attackers_job(self.what, settings, records, subsets, self.candidates.features)
+
+    def _as_often(self, rng: np.random.Generator) -> Indices:
+        """Rows of all candidates, and of the holdout again: as often as training records were drawn.
+
+        Shadow models are trained as the audited one was, and a holdout record that was a training record would have
+        been drawn several times. How often is drawn from the training records, those of its class where there are any.
+        """
+        n_train, copies = len(self.what.train), self.overlap.copies
+        first = self.units.first[copies.first]
+        inside, outside = np.flatnonzero(first < n_train), np.flatnonzero(first >= n_train)
+        rows = np.arange(len(self.candidates))
+        if (copies.sizes[outside] > 1).any():  # the holdout has copies of its own
+            return rows
+        kinds = self.candidates.labels[first] if self.what.train.schema.classes else np.zeros(len(first))
+        times = np.ones(len(first), dtype=np.int64)
+        for kind in np.unique(kinds[inside]):
+            these = outside[kinds[outside] == kind]
+            times[these] = rng.choice(copies.sizes[inside[kinds[inside] == kind]], len(these))
+        again = np.repeat(rows[n_train:], times[self.drawn.of_row[n_train:]] - 1)
+        return np.concatenate([rows, again])
 
     @property
     def solves(self) -> bool:

@@ -65,6 +65,8 @@ class MembershipEvidence:
         units: whose candidate each is: a person's are all members or none. By default each is by itself.
         copies: which candidates, or persons, are copies of one record that was drawn several times, all members or
             none. By default each is a record of its own.
+        alike: which of them are alike, copies and holdout records that are also training records; by default copies
+            are, and nothing else.
     """
 
     kind: AnswerKind
@@ -82,6 +84,7 @@ class MembershipEvidence:
     members: Flags | None = None
     units: Units | None = None
     copies: Units | None = None
+    alike: Units | None = None
 
     __repr__ = shapes
 

@@ -12,7 +12,9 @@ learns is in the answers of the same model that the other learns; so the two are
 interval is that of one fold.
 
 Copies of a record, which was drawn several times so as to weigh more, are in one fold, and count once: in two folds the
-forest would find them again by their answers, whatever the model does.
+forest would find them again by their answers, whatever the model does. Holdout records that are also training records
+are in the fold of these: in two folds the forest would call them what it learned of their equals, and so be wrong about
+both more often than by chance.
 
 It finds what many members share. A few members who are treated specially (5 % of them) it does not find.
 
@@ -148,6 +150,7 @@ def cross_fitted(
     seed: int,
     units: Units | None = None,
     copies: Units | None = None,
+    alike: Units | None = None,
 ) -> Floats:
     """Probability of being a member as the forest of the other fold sees it, ``[n]``; above one half means member.
 
@@ -162,12 +165,14 @@ def cross_fitted(
         units: whose record each is, so that all of a person's are in one fold; by default each is by itself.
         copies: which records, or persons, are copies of one, so that they are in one fold and only the first is learned
             from; by default none are.
+        alike: which records, or persons, are in one fold although some are members and others are not; copies of one
+            are. By default only copies are.
 
     Raises:
         ModelError: as :func:`signal_features`.
-        DataError: membership is not bool ``[n]``, or there are fewer than two of either kind.
+        DataError: membership is not bool ``[n]``, or there are fewer than two of either kind, or none in a fold.
     """
-    divided = _divided(is_member, len(labels), seed, units, copies)
+    divided = _divided(is_member, len(labels), seed, units, copies, alike)
     return _cross_fitted(_single(kind, answers, labels), *divided)
 
 
@@ -180,6 +185,7 @@ def learned_advantage(
     seed: int,
     confidence: float = 0.95,
     copies: Units | None = None,
+    alike: Units | None = None,
 ) -> Estimate:
     """Advantage of the learned attack: the mean of both folds, with an interval as from one of them.
 
@@ -193,6 +199,7 @@ def learned_advantage(
         seed: as :func:`cross_fitted`, whose decisions these are.
         confidence: in (0, 1).
         copies: which records are copies of one, and count once; by default none are.
+        alike: as :func:`cross_fitted`.
 
     Returns:
         In [-1, 1]. In 1,500 simulated audits where nothing leaked, 1,000 records each, the lower end of the 95 %
@@ -203,7 +210,7 @@ def learned_advantage(
         ModelError: as :func:`signal_features`.
         DataError: as :func:`cross_fitted`.
     """
-    divided = known, first, once, _ = _divided(is_member, len(labels), seed, copies=copies)
+    divided = known, first, once, _ = _divided(is_member, len(labels), seed, copies=copies, alike=alike)
     called = _cross_fitted(_single(kind, answers, labels), *divided) > 0.5
     folds = [
         advantage_of_decisions(called[fold & known & once], called[fold & ~known & once], confidence=confidence)
@@ -216,17 +223,28 @@ def learned_advantage(
 
 
 def _divided(
-    is_member: ArrayLike, n: int, seed: int, units: Units | None = None, copies: Units | None = None
+    is_member: ArrayLike,
+    n: int,
+    seed: int,
+    units: Units | None = None,
+    copies: Units | None = None,
+    alike: Units | None = None,
 ) -> tuple[Flags, Flags, Flags, np.random.Generator]:
     """Membership, the first fold, rows that count, and what the forests are grown with."""
     units = Units.rows(n) if units is None else units
+    alike = copies if alike is None else alike
     once = np.ones(n, dtype=bool)
     if copies is not None and not copies.single:
         once = np.isin(units.of_row, copies.first)
-        units = Units(copies.of_row[units.of_row])
+    if alike is not None and not alike.single:
+        units = Units(alike.of_row[units.of_row])
     known, rng = _checked(is_member, n), np.random.default_rng(seed)
     _checked(known[once], int(once.sum()))
-    return known, _first_fold(units.agreed(known), rng.permutation(len(units)))[units.of_row], once, rng
+    holds = np.stack([np.bincount(units.of_row[kind], minlength=len(units)) > 0 for kind in (known, ~known)])
+    first = _first_fold(holds, rng.permutation(len(units)))
+    if not all(holds[:, fold].any(axis=1).all() for fold in (first, ~first)):
+        raise DataError("the learned attack needs members and others in each fold; too many of them are alike")
+    return known, first[units.of_row], once, rng
 
 
 def _checked(is_member: ArrayLike, n: int) -> Flags:
@@ -244,10 +262,16 @@ def _checked(is_member: ArrayLike, n: int) -> Flags:
     return known
 
 
-def _first_fold(is_member: Flags, order: NDArray[np.int64]) -> Flags:
-    """The first half, in this order, of the members and of the others, bool ``[n]``."""
-    first = np.zeros_like(is_member)
-    for group in (order[is_member[order]], order[~is_member[order]]):
+def _first_fold(holds: Flags, order: NDArray[np.int64]) -> Flags:
+    """The first half, in this order, of what holds members, of what holds others, and of what holds both, bool ``[n]``.
+
+    Args:
+        holds: whether each holds members, and whether it holds others, bool ``[2, n]``.
+        order: int ``[n]``.
+    """
+    members, others = holds[:, order]
+    first = np.zeros(len(order), dtype=bool)
+    for group in (order[members & ~others], order[others & ~members], order[members & others]):
         first[group[: len(group) // 2]] = True
     return first
 
@@ -294,7 +318,7 @@ def _rules(n_features: int) -> Rules:
 def _score(evidence: MembershipEvidence) -> Floats:
     members, units, copies = evidence.known_members, evidence.of_units, evidence.copies
     asked = evidence.kind, evidence.answers, evidence.labels, members
-    return cross_fitted(*asked, seed=evidence.seed, units=units, copies=copies) - 0.5
+    return cross_fitted(*asked, seed=evidence.seed, units=units, copies=copies, alike=evidence.alike) - 0.5
 
 
 ATTACK = MembershipAttack(

@@ -128,7 +128,7 @@ class Games:
             return GamesTpr(found.fpr, pool, together, population, found.n_false, found.n_false_records)
 
         def corrected(estimate: Estimate) -> Estimate:
-            return estimate if overlap is None else overlap.corrected(estimate)
+            return estimate if overlap is None else overlap.corrected_in_games(estimate)
 
         return {
             name: AttackGames(
@@ -227,7 +227,7 @@ def _pool(n: int, seed: int) -> Indices:
 def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:
     """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell."""
     try:
-        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.units)
+        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.drawn)
     except (DataError, ModelError):  # shadow models of another size, or too few with or without some record
         return None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.games import Games
 from leakgauge.auditing.membership.measurement import Attacked
 from leakgauge.auditing.membership.result import GroupAdvantage, GroupedAdvantages
@@ -44,7 +45,8 @@ def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[G
     """The advantage of the strongest attack within each class, and within each category of the columns named.
 
     The strongest is that with the largest advantage over all records: in games, where there are any, else of the
-    audited model among attacks that do not know the members. Nothing where there is none.
+    audited model among attacks that do not know the members. Nothing where there is none. Copies of one record count
+    once.
 
     Args:
         case: what was audited.
@@ -55,13 +57,15 @@ def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[G
     if not able:
         return ()
     best = max(able, key=_overall)
-    schema, candidates = case.what.own_schema, case.candidates
+    schema, candidates, once = case.what.own_schema, case.candidates, case.overlap.copies.first
     found = []
     if schema.classes:
-        found.append(_grouped(case, best, games, schema.target.name, schema.classes, candidates.labels, MOST_CLASSES))
+        found.append(
+            _grouped(case, best, games, schema.target.name, schema.classes, candidates.labels[once], MOST_CLASSES)
+        )
     for name in case.settings.groups:
         place = schema.index(name)
-        codes, values = candidates.features[:, place], schema.columns[place].categories
+        codes, values = candidates.features[once, place], schema.columns[place].categories
         found.append(_grouped(case, best, games, name, values, codes, MOST_CATEGORIES))
     return tuple(one for one in found if len(one.groups) > 1)
 
@@ -81,18 +85,19 @@ def _grouped(
     most: int,
 ) -> GroupedAdvantages:
     """One column: its largest groups, in the order of its values."""
+    is_member, called = (case.overlap.copies.agreed(each) for each in (case.is_member, best.called))
     masks = [codes == code for code in range(len(values))]
-    n_members = [int((mask & case.is_member).sum()) for mask in masks]
+    n_members = [int((mask & is_member).sum()) for mask in masks]
     n_all = [int(mask.sum()) for mask in masks]
     pool = games.pool if games.played else np.arange(len(codes))
     names, confidence = shown_names(values, n_all), case.settings.rule.confidence
     largest = sorted(np.argsort([-n for n in n_all], kind="stable")[:most].tolist())
     held = [place for place in largest if n_all[place]]
-    of_kind = case.is_member[pool], ~case.is_member[pool]
+    of_kind = is_member[pool], ~is_member[pool]
     known = [place for place in held if min((masks[place][pool] & one).sum() for one in of_kind) >= FEWEST_IN_GROUP]
 
     def advantage(place: int, confidence: float) -> Estimate:
-        return _advantage(best, games, masks[place], case.is_member, confidence)
+        return _advantage(best, called, games, masks[place], is_member, confidence)
 
     alone = {place: advantage(place, confidence) for place in known}
     most_exposed = max(alone, key=lambda place: alone[place].magnitude.value, default=None)
@@ -113,14 +118,14 @@ def _grouped(
 
 
 def _advantage(
-    best: Attacked, games: Games, group: NDArray[np.bool_], is_member: NDArray[np.bool_], confidence: float
+    best: Attacked, called: Floats, games: Games, group: Flags, is_member: Flags, confidence: float
 ) -> Estimate:
     """Of an attack within a group, bool ``[n]``: in games, where there are any, else of the audited model."""
     if games.played:
         success, group = games.played[best.attack.name], group[games.pool]
         mean = game_mean(success.called[:, group], success.members[:, group], success.clusters)
         return mean.pool(confidence=confidence)
-    inside, outside = best.called[group & is_member], best.called[group & ~is_member]
+    inside, outside = called[group & is_member], called[group & ~is_member]
     if best.attack.member_probability is None:
         return census_advantage(inside > 0, outside > 0, confidence=confidence)
     return census_mean_difference(inside, outside, confidence=confidence)

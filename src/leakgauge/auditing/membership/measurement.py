@@ -62,7 +62,7 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import PredictionTable, plan
+from leakgauge.training import DenseSubsets, PredictionTable, plan
 from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
@@ -159,8 +159,8 @@ def possible_attacks(
 
 def learns(case: Case) -> bool:
     """Whether there are enough records for the auditor's attack."""
-    known = case.overlap.copies.agreed(case.member_units)
-    return min(int(known.sum()), int((~known).sum())) >= FEWEST_TO_LEARN
+    kinds, known = case.overlap.alike.of_row, case.member_units
+    return min(len(np.unique(kinds[one])) for one in (known, ~known)) >= FEWEST_TO_LEARN
 
 
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
@@ -352,11 +352,16 @@ def carry_out(
     scores = [attack.score(evidence) for attack in attacks]
     for attack, found in zip(attacks, scores, strict=True):
         require_repeatable(attack, found, partial(attack.score, evidence))
-    scores = [units.mean(found) for found in scores]
+
+    def of_units(values: Floats) -> Floats:
+        each = units.mean(values)
+        return each if overlap is None or not overlap.beyond_chance else overlap.as_one(each)
+
+    scores = [of_units(found) for found in scores]
     called = [
         (own > 0).astype(np.float64)
         if attack.member_probability is None
-        else units.mean(attack.member_probability(evidence))
+        else of_units(attack.member_probability(evidence))
         for attack, own in zip(attacks, scores, strict=True)
     ]
     # Half of what may go wrong is left to the games, where there are any.
@@ -393,12 +398,15 @@ def _off(area: Estimate) -> Estimate:
     return replace(area, value=area.value - 0.5, low=area.low - 0.5, high=area.high - 0.5).magnitude
 
 
-def association(pdtp: Pdtp | None, success: PerRecord | None) -> Association | None:
-    """PDTP with binned probabilities against the success of an attack; ``None`` where either is unknown or constant."""
+def association(pdtp: Pdtp | None, success: PerRecord | None, copies: Units) -> Association | None:
+    """PDTP with binned probabilities against the success of an attack; ``None`` where either is unknown or constant.
+
+    Copies of one record count once.
+    """
     if pdtp is None or success is None:
         return None
     x, y = pdtp.binned, success.accuracy[pdtp.which]
-    known = np.isfinite(x) & np.isfinite(y)
+    known = np.isfinite(x) & np.isfinite(y) & np.isin(pdtp.which, copies.first)
     x, y = x[known], y[known]
     if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
@@ -525,6 +533,8 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
         if planned.engine.converges and not case.own.converged:
             planned = plan(job, engines=STOPPING)
         table = planned.train(case.telling("shadow models"))
+        if len(job.records) > len(case.candidates):  # holdout records again, after the candidates
+            table = replace(table, subsets=DenseSubsets(table.members[:, : len(case.candidates)]))
     except ModelError as error:
         return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
     why_not = why_no_shadows(table)
@@ -588,6 +598,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         members=case.is_member,
         units=case.units,
         copies=case.overlap.copies,
+        alike=case.overlap.alike,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -110,7 +110,7 @@ class MembershipAnswer(Answer):
         pdtp = None if influence is None or influence.measured is None else influence.measured.found
         return vars(self._judged(case)) | {
             "exposed": self.exposed,
-            "with_influence": association(pdtp, self.success),
+            "with_influence": association(pdtp, self.success, case.overlap.copies),
             # A person's records need not be in one group.
             "membership_by_group": by_groups(case, self.attacked, self.games) if case.units.single else (),
         }
@@ -154,9 +154,9 @@ class MembershipAnswer(Answer):
                 "that the shadow models draw other numbers. An attacker who knows it does better; give a number to "
                 "see it."
             )
-        if self.games.played and len(self.games.pool) < len(case.units):
+        if self.games.played and len(self.games.pool) < len(case.drawn):
             said.append(
-                f"Games are played about {len(self.games.pool):,} of the {len(case.units):,} candidates, drawn at "
+                f"Games are played about {len(self.games.pool):,} of the {len(case.drawn):,} candidates, drawn at "
                 "random; what is said of the audited model, and of each record, is about all of them."
             )
         if table is not None and table.failures:
@@ -297,11 +297,13 @@ class Membership(Question):
                 settings,
                 case.telling("attacks in games"),
                 case.candidates.features,
-                case.units,
+                case.drawn,
             )
-        success = None
+        success, copies = None, case.overlap.copies
         if table is not None:
-            success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.units)
+            success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.drawn)
+        if success is not None:
+            success = replace(success, accuracy=success.accuracy[copies.of_row])
         evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
         # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
         for own, among in ((False, 0), (True, len(settings.own_attacks))):
@@ -311,7 +313,8 @@ class Membership(Question):
                 family, evidence, case.is_member, settings.rule, case.overlap, games=played, among=among
             )  # fmt: skip
             if played.played:
-                p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.member_units))
+                called = {one.attack.name: copies.mean(one.called) for one in found}
+                p_values.append(played.outlier(called, copies.agreed(case.member_units)))
             attacked += found
         claimed, listed = exposed(tuple(attacked), case.member_units)
         tested = None if table is None or not games.played else tested_holdout(case, table)

@@ -1,0 +1,200 @@
+"""Training records that were drawn several times: in games their copies are in a training set together, or not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from leakgauge.auditing import AuditResult, ReleaseRule, SensitiveColumn, Settings, Verdict, audit
+from leakgauge.auditing.case import Case, open_case
+from leakgauge.auditing.subject import subject
+from leakgauge.training import HERE
+
+RULE = ReleaseRule(dtp=None, advantage=0.1)
+SETTINGS = Settings(n_shadows=32, n_influence=0, rule=RULE)
+SEVERAL = {"all": lambda y: np.full(len(y), 5), "a rare class": lambda y: np.where(y == 1, 5, 1)}
+
+
+def drawn_again(times, X, y, seed=0):
+    """The first half of the records so many times each, in any order, and the second half once."""
+    n = len(y) // 2
+    rows = np.random.default_rng(seed).permutation(np.repeat(np.arange(n), times))
+    return (X[rows], y[rows]), (X[n:], y[n:])
+
+
+def table(seed, n=300):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * n, 6))
+    return X, (X[:, 0] + X[:, 1] + rng.normal(size=2 * n) > 0.8).astype(int)
+
+
+def audited(model, times, X, y, settings=SETTINGS) -> AuditResult:
+    train, holdout = drawn_again(times, X, y)
+    return audit(model.fit(*train), train=train, holdout=holdout, settings=settings)
+
+
+def opened(train, holdout, **given) -> Case:
+    what = subject(LogisticRegression(), train, holdout, target=None, learner=None, name=None, one_hot=None, **given)
+    return open_case(what, SETTINGS, wants_population=False, execution=HERE, progress=None)
+
+
+def games_of(result: AuditResult) -> dict[str, float]:
+    return {one.name: one.games.pool.value for one in result.attacks}
+
+
+# No leak first.
+
+
+@pytest.mark.parametrize("which", SEVERAL)
+def test_null_a_model_that_gives_little_away_does_not_fail_for_records_that_were_drawn_several_times(which):
+    """Each of 4 audits fails by chance with a probability of at most 0.025; it is one of its siblings, too."""
+    found = []
+    for seed in range(4):
+        X, y = table(seed)
+        found.append(audited(LogisticRegression(C=1e-3), SEVERAL[which](y[:300]), X, y))
+    assert sum(one.verdict is Verdict.FAILS for one in found) == 0
+    assert np.mean([one.outlier <= 1 / 33 for one in found]) < 1  # with the holdout drawn once it stood apart
+    assert all(abs(value) < 0.1 for one in found for value in games_of(one).values())
+
+
+def test_null_few_kinds_of_records_are_drawn_one_by_one():
+    """Equal by chance: no training set of a shadow model changes."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(600, 3)).astype(float)
+    y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
+    case = opened((X[:300], y[:300]), (X[300:], y[300:]))
+    assert case.drawn is case.units
+    assert case.shadow_job.records is case.candidates
+    assert (case.shadow_job.subsets.dense().sum(axis=1) == 300).all()
+
+
+# Known answers.
+
+
+@pytest.mark.parametrize("times", [1, 3, 5])
+def test_games_about_records_that_were_drawn_several_times_are_about_the_records(times):
+    """The nearest neighbour, and labels that say nothing: right about members, and about others half of the time.
+
+    So the advantage of the gap attack is 1/2, and of 600 labels by chance within 0.06. It does not depend on how often
+    a record was drawn. Where each copy was in a training set or out of it by itself, another copy was nearly always
+    there: of three, 3 in 4 of the candidates, one is there alone 1 time in 16, so that 0.15 was found; of five, 0.08.
+    """
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 6)), rng.integers(0, 2, 600)
+    result = audited(KNeighborsClassifier(1), np.full(300, times), X, y)
+    assert games_of(result)["gap"] == pytest.approx(0.5, abs=0.06)
+    assert result.verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("which", SEVERAL)
+def test_a_deep_tree_fails_in_games_however_often_its_records_were_drawn(which):
+    """Its advantage of 0.25 was measured as 0.04, and as 0.12 where one class was drawn again."""
+    X, y = table(0)
+    result = audited(DecisionTreeClassifier(random_state=0), SEVERAL[which](y[:300]), X, y)
+    once = audited(DecisionTreeClassifier(random_state=0), np.ones(300, dtype=int), X, y)
+    assert games_of(result)["gap"] == pytest.approx(games_of(once)["gap"], abs=0.03)
+    gap = next(one for one in result.findings if one.measure.startswith("membership advantage, Gap"))
+    assert gap.verdict is Verdict.FAILS
+
+
+def test_a_regression_tree_fails_in_games_however_often_its_records_were_drawn():
+    X, _ = table(1)
+    y = X[:, 0] + np.random.default_rng(1).normal(size=600)
+    result = audited(DecisionTreeRegressor(random_state=0), np.full(300, 3), X, y)
+    assert max(games_of(result).values()) > 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [3, 5])
+def test_games_agree_with_those_of_the_records_drawn_once(times):
+    """Trees do not weigh copies: means of 8 tables of 600 records differ by less than 0.015, four standard errors."""
+    for model in (DecisionTreeClassifier(random_state=0), DecisionTreeClassifier(max_depth=6, random_state=0)):
+        found = np.array(
+            [[games_of(audited(model, np.full(300, n), *table(seed)))["gap"] for n in (1, times)] for seed in range(8)]
+        )
+        assert abs(np.diff(found.mean(axis=0))[0]) < 0.015
+
+
+# What goes into a training set.
+
+
+def test_copies_are_in_a_training_set_together_and_holdout_records_as_often():
+    X, y = table(2)
+    times = SEVERAL["a rare class"](y[:300])
+    train, holdout = drawn_again(times, X, y)
+    case = opened(train, holdout)
+    job, n_train = case.shadow_job, len(train[1])
+    members, n = job.subsets.dense(), len(case.candidates)
+    rows = np.concatenate([case.candidates.features, job.records.features[n:]])
+    np.testing.assert_array_equal(job.records.features, rows)
+    _, kind = np.unique(job.records.features, axis=0, return_inverse=True)
+    first = np.unique(kind, return_index=True)[1]
+    np.testing.assert_array_equal(members, members[:, first][:, kind])
+    assert (members[:, first].sum(axis=1) == 300).all()
+    counts = np.bincount(kind)
+    np.testing.assert_array_equal(counts, np.where(job.records.labels[first] == 1, 5, 1))
+    assert not np.isin(job.records.features[n:], case.candidates.features[:n_train]).any()
+    shadows, _ = case.shadow_models
+    np.testing.assert_array_equal(shadows.members, members[:, :n])
+    assert shadows.answers.shape[:2] == (32, n)
+
+
+def test_how_often_holdout_records_are_drawn_is_as_for_training_records():
+    """A quarter of the training records 1, 2, 3 and 4 times each: 300 draws, 75 of each within four standard errors."""
+    X, y = table(3)
+    case = opened(*drawn_again(np.arange(300) % 4 + 1, X, y))
+    job = case.shadow_job
+    held = np.concatenate([X[300:], job.records.features[len(case.candidates) :]])
+    counts = np.unique(held, axis=0, return_counts=True)[1]
+    assert len(counts) == 300
+    assert (np.abs(np.bincount(counts, minlength=5)[1:] - 75) < 30).all()
+
+
+def test_persons_under_two_names_are_in_a_training_set_together():
+    """100 training persons with two rows each, who all stand there twice under other names."""
+    X, y = table(4, n=200)
+    train = np.concatenate([X[:200], X[:200]]), np.concatenate([y[:200], y[:200]])
+    persons = np.concatenate([np.arange(200) // 2, 100 + np.arange(200) // 2]), 1000 + np.arange(200) // 2
+    case = opened(train, (X[200:], y[200:]), persons=persons)
+    assert (len(case.units), len(case.drawn)) == (300, 200)
+    job = case.shadow_job
+    members = job.subsets.dense()
+    np.testing.assert_array_equal(members[:, :200], members[:, 200:400])
+    np.testing.assert_array_equal(members[:, 0:800:2], members[:, 1:800:2])
+    assert len(job.records) == 800  # holdout persons twice as well
+    assert (members.sum(axis=1) == 400).all()
+
+
+# What is said of each record.
+
+
+def test_copies_share_what_is_said_of_them_and_count_once_in_groups():
+    X, y = table(5, n=100)
+    result = audited(DecisionTreeClassifier(random_state=0), np.full(100, 5), X, y)
+    assert len(result.records) == 600
+    success = pd.DataFrame([(one.success, result.ids[one.record]) for one in result.records], columns=["success", "id"])
+    assert success.success.notna().all()
+    assert success.success.nunique() <= 200
+    (classes,) = result.membership_by_group
+    assert sum(one.n_members + one.n_others for one in classes.groups) == 200
+
+
+def test_attributes_are_inferred_where_records_were_drawn_several_times():
+    X, y = table(6, n=100)
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(sick=(X[:, 2] > 0).astype(int), y=y)
+    rows = np.repeat(np.arange(100), 5)
+    result = audit(
+        DecisionTreeClassifier(random_state=0),
+        train=frame.iloc[rows],
+        holdout=frame.iloc[100:],
+        target="y",
+        settings=Settings(
+            n_shadows=8, n_influence=0, rule=RULE, attributes=(SensitiveColumn("sick", edges=(0.0, 0.5, 1.0)),)
+        ),
+    )
+    assert len(result.attributes) == 1
+    assert result.attributes[0].attacks
