@@ -774,3 +774,41 @@ def test_a_small_holdout_is_named_where_it_makes_attacks_in_games_stronger() -> 
         named = [one for one in result.findings if "a holdout as large as the training set (13 %" in one.remedy]
         assert len(named) == (held_out == 60)
     assert found[60] > 1.3 * found[400]
+
+
+def test_few_members_who_were_drawn_by_luck_are_no_failure():
+    """A function that was trained on nothing fails for 20 members beside 600 others in 5 % of audits at most.
+
+    With a true rate of 5 % 7 or more of 60 do so in 3 %. If the members count as all there are, 16 of these do.
+    """
+
+    def answered(asked):
+        p = 1 / (1 + np.exp(-asked[:, 0]))
+        return np.column_stack([1 - p, p])
+
+    failed = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed + 100)
+        X = rng.normal(size=(620, 2))
+        y = (X[:, 0] + rng.logistic(size=620) > 0).astype(int)
+        model = FunctionProbabilities(answered, Records.from_arrays(X, y).schema)
+        settings = Settings(attacks=("gap", "loss-threshold"), rule=ReleaseRule(dtp=None))
+        result = audit(model, train=(X[:20], y[:20]), holdout=(X[20:], y[20:]), settings=settings)
+        failed += result.verdict is Verdict.FAILS
+    assert failed < 7
+
+
+def test_few_members_whom_a_function_knows_are_a_failure():
+    """It is right about all of 40 members and about half of others: an advantage of one half, luck or not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(640, 2)), rng.integers(0, 2, 640)
+    known = dict(zip(map(tuple, X[:40]), y[:40], strict=True))
+
+    def answered(asked):
+        p = np.array([0.1 + 0.8 * known.get(tuple(row), 1) for row in asked])
+        return np.column_stack([1 - p, p])
+
+    model = FunctionProbabilities(answered, Records.from_arrays(X, y).schema)
+    settings = Settings(attacks=("gap",), rule=ReleaseRule(dtp=None))
+    result = audit(model, train=(X[:40], y[:40]), holdout=(X[40:], y[40:]), settings=settings)
+    assert result.verdict is Verdict.FAILS
