@@ -695,8 +695,8 @@ def test_null_a_model_that_gives_little_away_does_not_fail_by_a_holdout_that_was
 ) -> None:
     """80 % of the holdout. A clean one gives advantages of 0.06 in games, of which 3 standard errors are 0.03.
 
-    All five failed where equal records were in two folds of the learned attack. Where advantages in games were divided
-    by what is left of the holdout, as those of one model are, the first failed by RMIA: 0.29 in place of 0.06.
+    All failed where equal records were in two folds of the learned attack. Where advantages in games were divided
+    by what is left of the holdout, as those of one model are, the first failed by RMIA as well: 0.29 in place of 0.06.
     """
     for seed in range(3):
         rng = np.random.default_rng(seed)
