@@ -36,7 +36,7 @@ NUMBER = re.compile(r"(?<![\w.])-?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w.]
 VOLATILE = {
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[+-]\d\d:\d\d|Z)?)?(?: UTC)?": "DATE",
     r"\d{1,2} [A-Z][a-z]+ \d{4}, \d\d:\d\d UTC": "DATE",
-    r"\b[0-9a-f]{12,64}\b": "HASH",
+    r"(?<![\w.])[0-9a-f]{12,64}\b": "HASH",
     r"about \S+ (?:seconds?|minutes?|milliseconds?)": "about SOME TIME",
     r"\d[\d.,]* (?:ms|s|MB|kB|GB)\b": "AMOUNT",
     r'"seconds": [^,\n]+': '"seconds": SOME',
@@ -146,6 +146,7 @@ def test_lines_differ_by_more_than_rounding():
     assert not alike("1,234 records", "1,235 records")
     assert differences(["a", "b"], ["a", "b", "c"]) == [(3, "", "c")]
     assert shortened("0.123456789012 of 1,234,567,890") == "0.123457 of 1,234,567,890"
+    assert plain("0.123456789012 of 0123456789abcdef") == "0.123456789012 of HASH"
     assert plain("made 2026-11-24T05:59:32+00:00 in 3.2 s") == "made DATE in AMOUNT"
 
 
