@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
 from leakgauge.models import AnswerKind
@@ -180,8 +180,13 @@ class MembershipEvidence:
             find: from some of the candidates to a score for each ``[records]`` or, where there are several numbers of
                 each, to ``[n_numbers, records]``.
             n_numbers: how many.
+
+        Raises:
+            DataError: there are no candidates.
         """
         n = len(self.labels)
+        if n == 0:
+            raise DataError("labels must be of at least one candidate, got none")
         found = np.empty(n if n_numbers is None else (n_numbers, n))
         for start in range(0, n, RECORDS_AT_ONCE):
             part = slice(start, start + RECORDS_AT_ONCE)
