@@ -200,6 +200,8 @@ class SmallLoop(PlainLoop):
         for t in range(n_steps):
             part = coins.random(self.n_records) < (1 if self.bug == "first" and not t else share)
             batch = np.intersect1d(np.flatnonzero(part), rows)
+            if self.bug == "twice" and t == 3:
+                batch = np.append(batch, batch[-1])
             size = len(batch) / 60 if self.bug == "size" else 1
             clean = clipped[batch].sum(axis=0)
             noisy = clean + clip * self.noise * size * drawn[t]
@@ -217,6 +219,7 @@ class SmallLoop(PlainLoop):
         ("uniform", 60, "noise"),
         ("half", 10, "sampling"),
         ("first", 10, "sampling"),
+        ("twice", 10, "sampling"),
         ("epochs", 10, "what is not clipped"),
         ("size", 10, "what is not clipped"),
     ],

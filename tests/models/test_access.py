@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import (
     AnswerKind,
     Bins,
@@ -17,6 +17,8 @@ from leakgauge.models import (
     wrap,
 )
 from leakgauge.models.access import checked_log_probabilities, checked_probabilities, checked_values
+from leakgauge.models.function import FunctionLabels, FunctionProbabilities, FunctionRegression
+from leakgauge.models.sklearn import SklearnProbabilities
 from leakgauge.records import Records
 
 
@@ -140,3 +142,10 @@ def test_values_must_be_finite_and_one_each():
 def test_what_is_no_model_is_named():
     with pytest.raises(ModelError, match=r"got str; wrap it with leakgauge\.models\.wrap"):
         kind_of("model")
+
+
+@pytest.mark.parametrize("adapter", [FunctionProbabilities, FunctionLabels, FunctionRegression, SklearnProbabilities])
+@pytest.mark.parametrize("schema", [[0, 1], None, "schema"])
+def test_what_is_no_schema_is_told_at_once(adapter, schema):
+    with pytest.raises(ConfigError, match="schema must be a Schema, got"):
+        adapter(GaussianNB(), schema)

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Labels
+from leakgauge.checking import instance
 from leakgauge.errors import ModelError, user_code
+
+if TYPE_CHECKING:
+    from leakgauge.records import Schema
 
 
 class AnswerKind(StrEnum):
@@ -182,6 +186,14 @@ SUM_SLACK = 1e-6
 LOG_SLACK = 1e-2
 """The same of log-probabilities in single precision, whose error is that of sums which may be 100,000; and of those
 that scikit-learn computes in double precision, of sums which may be 1e13."""
+
+
+def checked_schema(schema: object) -> Schema:
+    """What an adapter was given as the schema of its records, if it is one."""
+    from leakgauge.records import Schema
+
+    checked: Schema = instance(Schema)("schema", schema)
+    return checked
 
 
 def checked_probabilities(

@@ -21,6 +21,7 @@ from leakgauge.models.access import (
     RegressionAccess,
     checked_log_probabilities,
     checked_probabilities,
+    checked_schema,
     checked_values,
     own_table,
 )
@@ -42,7 +43,7 @@ OUT_OF_ORDER = (
 class _Function:
     def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
         self.function = function
-        self.schema = schema
+        self.schema = checked_schema(schema)
         self.name = called(function)
 
     def _asked(self, X: Floats, method: str) -> Floats:

@@ -20,6 +20,7 @@ from leakgauge.models.access import (
     RegressionAccess,
     checked_log_probabilities,
     checked_probabilities,
+    checked_schema,
     checked_values,
     own_table,
 )
@@ -47,7 +48,7 @@ class _Fitted:
 
     def __init__(self, estimator: Estimator, schema: Schema) -> None:
         self.estimator = estimator
-        self.schema = schema
+        self.schema = checked_schema(schema)
         self._columns = _class_columns(estimator, schema) if schema.classes else []
 
 

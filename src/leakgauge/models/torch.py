@@ -21,6 +21,7 @@ from leakgauge.models.access import (
     ProbabilityAccess,
     RegressionAccess,
     checked_log_probabilities,
+    checked_schema,
     checked_values,
     own_table,
 )
@@ -51,7 +52,7 @@ class _Trained:
 
     def __init__(self, module: Module, schema: Schema, design: Design | None = None) -> None:
         self.module = module
-        self.schema = schema
+        self.schema = checked_schema(schema)
         self.design = design
 
     def _outputs(self, X: Floats, width: int) -> Floats:
