@@ -182,6 +182,54 @@ def test_errors_that_shrink_in_proportion_are_read_as_who_knows_the_law_reads_th
     assert gained[0] > 0.85 * gained[1] > 0.05
 
 
+def quiet_and_noisy(offset: float, quiet: float, n: int = 2_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Signals of 33 models about records a third of which move by an offset of either sign, and differ little else."""
+    rng = np.random.default_rng(72)
+    members = np.vstack([balanced_members(rng, 32, n), rng.random(n) < 0.5])
+    is_quiet = np.arange(n) % 3 == 0
+    moved = np.where(is_quiet, offset * rng.choice([-1, 1], n), 0.0) * members
+    return moved + np.where(is_quiet, quiet, 0.2) * rng.normal(size=members.shape), members, is_quiet
+
+
+@pytest.mark.parametrize("quiet", [0.0, 1e-9, 1e-4, 3e-3])
+def test_quiet_records_are_not_lost_among_noisy_ones(quiet):
+    """An offset of 0.02, nearly noiseless in a third of the records and far below the noise of the others.
+
+    Who knows the laws has advantage 1 in the third. The median variance of all would hide it; those that are no
+    quieter than others keep it.
+    """
+    signals, members, is_quiet = quiet_and_noisy(0.02, quiet)
+    own, is_member = signals[-1], members[-1]
+    scores = likelihood_ratio.scores(own, signals[:-1], members[:-1])
+    ahead = scores > np.quantile(scores[~is_quiet], 0.99)
+    assert np.mean(ahead[is_member & is_quiet]) > 0.8
+    assert not ahead[~is_member & is_quiet].any()
+    right = (scores > 0) == is_member
+    assert np.mean(right[is_quiet]) > 0.99
+    if quiet:  # without a record only: what is farther out in the direction of members is told as well
+        offline = np.abs(likelihood_ratio.offline_scores(own, signals[:-1], members[:-1], significance=0.5))
+        assert np.median(offline[is_member & is_quiet]) > 3 > np.quantile(offline[~is_member & is_quiet], 0.95)
+
+
+def test_null_quiet_records_without_an_offset_show_nothing():
+    """Scores of 700 quiet records that move by nothing are 0 on average, and rarely far from it."""
+    signals, members, is_quiet = quiet_and_noisy(0.0, 1e-3)
+    scores, is_member = likelihood_ratio.scores(signals[-1], signals[:-1], members[:-1]), members[-1]
+    gap = np.mean(scores[is_quiet & is_member] > 0) - np.mean(scores[is_quiet & ~is_member] > 0)
+    assert abs(gap) < 4 * 2 * 0.5 / math.sqrt(is_quiet.sum())
+    assert auc(scores[is_member], scores[~is_member]).value == pytest.approx(0.5, abs=0.05)
+
+
+def test_equal_variances_are_drawn_to_their_median_as_before(monkeypatch):
+    """The limit takes effect where a record is quieter than others: for 1 in 1,000 of equal ones, at most."""
+    rng = np.random.default_rng(73)
+    members, target = balanced_members(rng, 16, 20_000), rng.normal(size=20_000)
+    shadows = rng.normal(size=members.shape)
+    found = likelihood_ratio.scores(target, shadows, members)
+    monkeypatch.setattr(likelihood_ratio, "QUIETER_THAN_MOST", 1e-12)
+    assert np.mean(np.abs(found - likelihood_ratio.scores(target, shadows, members)) > 1e-3) < 1e-3
+
+
 def test_records_about_which_all_models_agree_do_not_set_the_median():
     """Nine in ten records are certain; the others' variance of 1 is still the median of what is known."""
     rng = np.random.default_rng(65)

@@ -12,13 +12,13 @@ record's class, which over many trainings is nearly normal where p and ln p are 
 of the signal is a normal one for each record. With few shadow models a record's own variances and means say little, and
 one variance for all records (both are in the paper) is inflated by the few records that trees and forests give a
 probability of exactly 1. So a record's own shadow models are combined with what all records show, as observations with
-a conjugate prior: its variances have an inverse-gamma prior, `PSEUDO_MODELS` at the median of all records; the
-difference of its means has a normal one, whose mean is a line over their level, and whose variance is what the
-differences of all records leave about that line: an error shrinks by training in proportion to itself, and a record
-that models are sure of anyway moves little. The signal of one more model then has Student's distribution (Brännvall,
-"Exponential-Family Membership Inference: From LiRA and RMIA to BaVarIA", 2026, arXiv 2603.11799, proposes
-normal-inverse-gamma priors; this one is derived here). The attacks of the package look at signals up to
-`MAX_SIGNAL_NATS`, beyond which a few certain answers would set every variance.
+a conjugate prior: its variances have an inverse-gamma prior, `PSEUDO_MODELS` at the median of all records, which raises
+them no further than the record's own models allow; the difference of its means has a normal one, whose mean is a line
+over their level, and whose variance is what the differences of all records leave about that line: an error shrinks by
+training in proportion to itself, and a record that models are sure of anyway moves little. The signal of one more model
+then has Student's distribution (Brännvall, "Exponential-Family Membership Inference: From LiRA and RMIA to BaVarIA",
+2026, arXiv 2603.11799, proposes normal-inverse-gamma priors; this one is derived here). The attacks of the package look
+at signals up to `MAX_SIGNAL_NATS`, beyond which a few certain answers would set every variance.
 
 Scores point towards membership, and the rule is exactly ``score > 0``; equality means non-member.
 """
@@ -57,6 +57,10 @@ Signals: TypeAlias = Callable[[AnswerKind, Floats, NDArray[np.generic]], Floats]
 
 PSEUDO_MODELS = 16
 """How many models' worth of evidence the median variance is: degrees of freedom of its inverse-gamma prior."""
+
+QUIETER_THAN_MOST = 1e-3
+"""Probability that a record's own models alone hold a variance for too large that is the right one: how far the median
+of the others may raise it. Else the small differences of quiet records would be lost among noisy ones."""
 
 MAX_SIGNAL_NATS = 7.0
 """Largest signal of a classifier that the attack tells apart: probabilities of 0.0009 and 0.9991."""
@@ -273,7 +277,8 @@ def _predictive_ratio(own: Floats, inside: Moments, outside: Moments) -> Floats:
         """About a record on which all models agree, which of the two laws is wider tells nothing."""
         return np.where(agreed, (a + b) / 2, a), np.where(agreed, (a + b) / 2, b)
 
-    var_in, var_out = (_variance(squares, n, mean, None) for mean, squares, n in (inside, outside))
+    most = np.maximum(*(_largest_variance(squares, n, mean) for mean, squares, n in (inside, outside)))
+    var_in, var_out = (np.minimum(_variance(squares, n, mean, None), most) for mean, squares, n in (inside, outside))
     noise_in, noise_out = var_in / n_in, var_out / n_out
     noise, difference = noise_in + noise_out, mean_in - mean_out
     differing = ~agreed | agreed.all()
@@ -370,6 +375,14 @@ def _variance(squares: Floats, n: NDArray[np.integer], mean: Floats, per_record:
     return np.maximum(found, least)
 
 
+def _largest_variance(squares: Floats, n: NDArray[np.integer], mean: Floats) -> Floats:
+    """The largest variance of each record's signal that its own models allow, [records]: a confidence limit."""
+    from scipy.special import chdtri
+
+    lowest = np.array([1.0, 1.0, *chdtri(np.arange(1, n.max()), 1 - QUIETER_THAN_MOST)])[n]
+    return np.where(n > 1, np.maximum(squares / lowest, _least_variance(mean)), np.inf)
+
+
 def _least_variance(mean: Floats) -> Floats:
     """What rounding errors of equal signals may amount to, [records]."""
     least: Floats = (_ROUNDING * (1 + np.abs(mean))) ** 2
@@ -388,7 +401,11 @@ def _standardised(
             "train more, or use leakgauge.membership.relative.offline_scores, which needs one."
         )
     _refuse_single_models(n, per_record)
-    return (own - mean) / np.sqrt(_variance(squares, n, mean, per_record)) - float(ndtri(1 - significance))
+    variance = _variance(squares, n, mean, per_record)
+    if per_record is None:
+        differing = squares > _least_variance(mean)
+        variance[differing] = np.minimum(variance, _largest_variance(squares, n, mean))[differing]
+    return (own - mean) / np.sqrt(variance) - float(ndtri(1 - significance))
 
 
 def _checked(target: ArrayLike, shadows: ArrayLike, members: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
