@@ -468,7 +468,7 @@ class Map:
         shutil.rmtree(covering)
 
     def tests_of(self, mutant: Mutant, homes: set[str]) -> list[str]:
-        """The tests of a line, cheapest first and those of its own package before the others.
+        """The tests of a line, cheapest first and those of its own package, or of defaults, before the others.
 
         A line that fixtures run is that of all tests of their file. What runs when a module is imported is that of all
         tests that run something of the module.
@@ -491,7 +491,7 @@ class Map:
         for test, home, time_of in self._base.execute("select test, home, seconds from tests"):
             if home in homes and (test in tests or home in shared or (mutant.defines and home == OF_DEFAULTS)):
                 seconds[test] = time_of
-                own[test] = mutant.package not in home
+                own[test] = mutant.package not in home and home != OF_DEFAULTS
         chosen, spent = [], 0.0
         for test in sorted(seconds, key=lambda test: (own[test], seconds[test])):
             spent += seconds[test]

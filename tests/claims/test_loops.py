@@ -200,6 +200,9 @@ class SmallLoop(PlainLoop):
         for t in range(n_steps):
             part = coins.random(self.n_records) < (1 if self.bug == "first" and not t else share)
             batch = np.intersect1d(np.flatnonzero(part), rows)
+            if self.bug == "even":  # 60 of 200 at a time, or 61
+                part = np.isin(np.arange(self.n_records), coins.permutation(self.n_records)[: 60 + t % 2])
+                batch = np.intersect1d(np.flatnonzero(part), rows)
             if self.bug == "twice" and t == 3:
                 batch = np.append(batch, batch[-1])
             size = len(batch) / 60 if self.bug == "size" else 1
@@ -220,6 +223,7 @@ class SmallLoop(PlainLoop):
         ("half", 10, "sampling"),
         ("first", 10, "sampling"),
         ("twice", 10, "sampling"),
+        ("even", 60, "sampling"),
         ("epochs", 10, "what is not clipped"),
         ("size", 10, "what is not clipped"),
     ],

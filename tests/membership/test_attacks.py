@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -392,3 +393,16 @@ def test_no_attack_makes_another_table_of_the_answers(attack, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 0.6 * (many.shadows.answers.nbytes - few.shadows.answers.nbytes)
+
+
+@pytest.mark.parametrize("has_shadows", [False, True])
+def test_pages_of_a_mapped_table_are_let_go_after_each_part(monkeypatch, has_shadows):
+    """With shadow models after each part of the candidates, and without them there is nothing to let go."""
+    from leakgauge.membership import evidence as module
+
+    gone = []
+    monkeypatch.setattr(module, "RECORDS_AT_ONCE", 4)
+    shadows = SimpleNamespace(let_go=lambda: gone.append(True)) if has_shadows else None
+    evidence = MembershipEvidence(AnswerKind.VALUES, np.zeros((10, 1)), np.arange(10.0), shadows=shadows)
+    assert evidence.by_records(lambda part: evidence.labels[part]).tolist() == list(range(10))
+    assert len(gone) == (3 if has_shadows else 0)
