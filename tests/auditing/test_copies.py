@@ -11,7 +11,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, ReleaseRule, SensitiveColumn, Settings, Verdict, audit
 from leakgauge.auditing.case import Case, open_case
+from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.subject import subject
+from leakgauge.records import Records
 from leakgauge.training import HERE
 
 RULE = ReleaseRule(dtp=None, advantage=0.1)
@@ -72,7 +74,115 @@ def test_null_few_kinds_of_records_are_drawn_one_by_one():
     assert (case.shadow_job.subsets.dense().sum(axis=1) == 300).all()
 
 
+def probabilities(asked):
+    """Those of a function that was trained on nothing."""
+    p = 1 / (1 + np.exp(-2 * np.asarray(asked, dtype=float)[:, 0]))
+    return np.stack([1 - p, p], axis=1)
+
+
+def drawn_with_noise(noise, seed, n_columns=5, n_holdout=400):
+    """60 persons who stand 2 to 10 times in the training set, each time with slightly other values, and a holdout.
+
+    Returns:
+        Both sets, and which person each training record is.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60 + n_holdout, n_columns))
+    y = (rng.random(len(X)) < probabilities(X)[:, 1]).astype(int)
+    who = rng.permutation(np.repeat(np.arange(60), rng.integers(2, 11, 60)))
+    return (X[who] + noise * rng.normal(size=(len(who), n_columns)), y[who]), (X[60:], y[60:]), who
+
+
+def copies_of(train, holdout):
+    """The record that each training record counts as a copy of, and how many units all candidates are."""
+    sets = (Records.from_arrays(*part, classes=(0, 1)) for part in (train, holdout))
+    copies = Overlap.of(*sets).copies
+    return copies.of_row[: len(train[1])], len(copies)
+
+
+def test_null_a_function_that_was_trained_on_nothing_does_not_fail_for_near_copies():
+    """9 audits, each of which fails by chance with a probability of at most 0.0375; 8 failed."""
+    failed = 0
+    for seed, noise in enumerate([1e-9, 1e-6, 1e-2] * 3):
+        train, holdout, _ = drawn_with_noise(noise, seed)
+        settings = Settings(rule=ReleaseRule(dtp=None, advantage=0.1), seed=seed)
+        failed += audit(probabilities, train=train, holdout=holdout, settings=settings).verdict is Verdict.FAILS
+    assert failed < 3
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.2, 1.0, 5.0])
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 60])
+def test_null_records_that_lie_densely_are_no_near_copies(n_columns, scale):
+    """Whatever the training records' standard deviation is, over that of the holdout."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(700, n_columns)), rng.integers(0, 2, 700)
+        assert copies_of((scale * X[:400], y[:400]), (X[400:], y[400:]))[1] == 700
+
+
+ALIKE_IN_BOTH = {
+    "heavy tails": lambda rng: rng.standard_cauchy(size=(700, 5)),
+    "whole numbers": lambda rng: rng.integers(0, 100, size=(700, 3)).astype(float),
+    "few kinds and a number": lambda rng: np.c_[rng.integers(0, 3, size=(700, 3)), rng.normal(size=700)],
+    "blobs": lambda rng: rng.integers(0, 40, size=(700, 1)) + 1e-3 * rng.normal(size=(700, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", ALIKE_IN_BOTH)
+def test_null_records_that_are_alike_in_both_sets_are_no_near_copies(kind):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = ALIKE_IN_BOTH[kind](rng)
+        y = rng.integers(0, 2, 700)
+        assert copies_of((X[:400], y[:400]), (X[400:], y[400:]))[1] == 700
+
+
 # Known answers.
+
+
+@pytest.mark.parametrize("noise", [1e-9, 1e-6, 1e-3, 1e-2])
+@pytest.mark.parametrize("n_columns", [3, 5, 60])
+def test_near_copies_are_copies_of_one(n_columns, noise):
+    """No two persons are taken for one; steps may cut off a few copies, about a twentieth."""
+    train, holdout, who = drawn_with_noise(noise, 0, n_columns)
+    of_row, n_units = copies_of(train, holdout)
+    kinds = np.unique(np.stack([of_row, who]), axis=1)
+    assert kinds.shape[1] == len(np.unique(of_row))
+    assert 60 <= kinds.shape[1] <= 66
+    assert n_units == kinds.shape[1] + 400
+
+
+def test_records_in_a_chain_of_near_ones_are_not_all_copies_of_one():
+    """400 records along a curve, each nearly equal to the next: they lie densely, and are no copies."""
+    rng = np.random.default_rng(0)
+    at = np.linspace(0, 1, 400)
+    X = np.stack([at, at**2, np.sin(at)], axis=1)
+    y = np.zeros(400, dtype=int)
+    assert copies_of((X, y), (10 * rng.normal(size=(300, 3)), np.arange(300) % 2))[1] > 690
+
+
+def test_equal_copies_beside_near_ones_are_copies_of_the_same_record():
+    """Every other copy of four stands in single precision."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5))
+    train = np.repeat(X[:100], 4, axis=0)
+    train[::2] = train[::2].astype(np.float32)
+    of_row, n_units = copies_of((train, np.arange(400) // 4 % 2), (X[100:], np.arange(400) % 2))
+    assert 500 <= n_units <= 502  # a step may cut off some
+    assert (of_row.reshape(100, 4)[:, [0, 1]] == of_row.reshape(100, 4)[:, [2, 3]]).all()
+
+
+def test_holdout_records_are_alike_with_all_near_copies_of_a_training_record():
+    """The first 30 persons are in the holdout, too: nearly equal, or equal to a copy that is not the first."""
+    train, holdout, who = drawn_with_noise(1e-8, 1)
+    last = np.array([np.flatnonzero(who == person)[-1] for person in range(30)])
+    holdout[0][:30], holdout[1][:30] = train[0][last], train[1][last]
+    holdout[0][:15] += 1e-8
+    overlap = Overlap.of(*(Records.from_arrays(*part, classes=(0, 1)) for part in (train, holdout)))
+    alike, n_train = overlap.alike.of_row, len(who)
+    for person in range(30):
+        assert len(np.unique(np.append(alike[:n_train][who == person], alike[n_train + person]))) == 1
+    assert len(overlap.alike) == len(overlap.copies) - 30
 
 
 @pytest.mark.parametrize("times", [1, 3, 5])
@@ -119,7 +229,38 @@ def test_games_agree_with_those_of_the_records_drawn_once(times):
         assert abs(np.diff(found.mean(axis=0))[0]) < 0.015
 
 
+@pytest.mark.parametrize("noise", [1e-9, 1e-3])
+def test_a_deep_tree_fails_in_games_about_near_copies(noise):
+    """Its advantage is that of the records drawn once."""
+    X, y = table(0)
+    (features, labels), holdout = drawn_again(np.full(300, 5), X, y)
+    train = features + noise * np.random.default_rng(0).normal(size=features.shape), labels
+    result = audit(DecisionTreeClassifier(random_state=0).fit(*train), train=train, holdout=holdout, settings=SETTINGS)
+    once = audited(DecisionTreeClassifier(random_state=0), np.ones(300, dtype=int), X, y)
+    assert games_of(result)["gap"] == pytest.approx(games_of(once)["gap"], abs=0.03)
+    assert next(one for one in result.findings if "Gap" in one.measure).verdict is Verdict.FAILS
+    assert any("repeat another training record with equal or nearly equal values" in note for note in result.notes)
+
+
 # What goes into a training set.
+
+
+def test_near_copies_are_in_a_training_set_together_and_those_of_holdout_records_differ_as_much():
+    train, holdout, who = drawn_with_noise(1e-4, 2)
+    case = opened(train, holdout)
+    job, n, n_train = case.shadow_job, len(case.candidates), len(who)
+    members = job.subsets.dense()
+    for person in range(60):
+        own = members[:, :n_train][:, who == person]
+        assert (own == own[:, :1]).all()
+    np.testing.assert_array_equal(job.records.features[:n], case.candidates.features)
+    again = job.records.features[n:]
+    far = np.abs(again[:, None] - holdout[0]).max(axis=2)
+    original = far.argmin(axis=1)
+    assert (far.min(axis=1) < 1e-3).all()
+    assert np.abs(again - holdout[0][original]).mean() == pytest.approx(2e-4 / np.sqrt(np.pi), rel=0.1)
+    np.testing.assert_array_equal(members[:, n:], members[:, n_train:n][:, original])
+    assert 3 < len(again) / 400 < 7  # the mean of 2 to 10 is 6, less the one that stands there anyway
 
 
 def test_copies_are_in_a_training_set_together_and_holdout_records_as_often():

@@ -211,6 +211,22 @@ def test_the_audited_model_can_fail_and_withhold_a_pass_whichever_way_it_points(
     assert released(own).verdict is verdict
 
 
+def test_advice_names_the_holdout_first_where_models_trained_anew_reveal_less():
+    """A holdout of another population fails a model that reveals nothing; regularisation would change nothing."""
+    found = released(0.3)
+    assert found.remedy.startswith("first check that the holdout comes from the same population as the training set")
+    assert found.remedy.endswith("train with stronger regularisation or on more records")
+    for in_games, named in [
+        (estimate(0.02, 0.15), True),  # contains 0, and ends below the audited model
+        (estimate(-0.05, 0.02), True),
+        (estimate(0.02, 0.4), False),  # shows no difference
+        (estimate(-0.2, 0.05), False),
+        (estimate(0.2, 0.05), False),
+    ]:
+        other = dataclasses.replace(result(0.0), games=AttackGames(in_games, in_games, in_games))
+        assert released(0.3, 0.5, None, other).remedy.startswith("first check that the holdout") is named
+
+
 def test_the_largest_advantage_is_that_of_one_attack_wherever_it_is_stated():
     """The finding names the one that the report names; where the limit decides, the one against which it does."""
     wide = dataclasses.replace(result(0.08), title="Wide", advantage=estimate(0.08, 0.1), together=estimate(0.08, 0.1))

@@ -26,6 +26,16 @@ def test_neighbouring_codes_of_categories_are_not_nearly_equal():
     assert (codes.train == codes.holdout).mean() > 0.9
 
 
+def test_numbers_that_one_step_cuts_apart_are_together_where_steps_begin_elsewhere():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 5))
+    train, holdout = (Records.from_arrays(part, np.zeros(500)) for part in (X, X + rng.uniform(-0.01, 0.01, X.shape)))
+    codes = [record_codes(train, holdout, tolerance=0.01, shift=shift) for shift in (0.0, 0.5)]
+    together = np.array([one.train == one.holdout for one in codes])
+    assert (together.mean(axis=1) < 0.95).all()
+    assert together.any(axis=0).mean() > 0.97
+
+
 def test_all_records_equal():
     records = Records.from_arrays(np.ones((6, 2)), [0] * 6)
     codes = record_codes(records[:4], records[4:])

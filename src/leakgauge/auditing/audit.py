@@ -126,7 +126,9 @@ def _result(case: Case) -> AuditResult:
         case.what.note,
         getattr(case.what.model, "note", ""),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
-        *copies_note(len(case.overlap.train_once), len(case.overlap.equal.train)),
+        *copies_note(
+            len(case.overlap.train_once), len(case.overlap.equal.train), nearly=case.overlap.nearly_equal_copies
+        ),
         *(said for one in found for said in one.notes(case)),
     ]
     method: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "bin_width": settings.bin_width}

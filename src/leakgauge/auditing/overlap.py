@@ -12,6 +12,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Indices
+from leakgauge.auditing.copies import copies, unit_codes
 from leakgauge.records import Codes, Records, Units, record_codes
 from leakgauge.statistics import (
     Estimate,
@@ -19,7 +21,6 @@ from leakgauge.statistics import (
     most_to_tell,
     odds_without_overlap,
     pairs_by_chance,
-    repeats_beyond_chance,
     shared_share,
     without_overlap,
 )
@@ -46,7 +47,7 @@ LARGEST_CHANCE = 3.0
 class Near:
     """Records that are nearly equal, and pairs of two such that differ and have no third.
 
-    Equal records of one set are one record here: a record that was drawn twice is no third.
+    Copies within one set are one record here: a record that was drawn twice is no third.
 
     Args:
         codes: that tell records apart only where they differ clearly.
@@ -64,7 +65,12 @@ class Near:
 
     @classmethod
     def of(cls, codes: Codes, equal: Codes) -> Near:
-        """Count the pairs; those that are equal show nothing beyond what equal records show."""
+        """Count the pairs; those that are equal show nothing beyond what equal records show.
+
+        Args:
+            codes: that tell records apart only where they differ clearly.
+            equal: that tell them apart wherever they differ, but for copies of one.
+        """
         once = [np.unique(own, return_index=True)[1] for own in (equal.train, equal.holdout)]
         near, exact = (np.concatenate([of.train[once[0]], of.holdout[once[1]]]) for of in (codes, equal))
         n_train, n_holdout = map(len, once)
@@ -99,8 +105,8 @@ class Overlap:
 
     Args:
         equal: codes of the records that tell them apart wherever they differ.
-        copies: which records of a set are copies of one, where there are more than by chance; training records come
-            first. Persons where there are persons.
+        copies: which records of a set are copies of one, equal or nearly so, where there are more than by chance;
+            training records come first. Persons where there are persons.
         near: those that are nearly equal, at each of the tolerances at which there are more than chance produces.
     """
 
@@ -112,14 +118,17 @@ class Overlap:
     @classmethod
     def of(cls, train: Records, holdout: Records) -> Overlap:
         """Compare the training set with the holdout that attacks are judged by; persons by all of their records."""
-        equal = _codes(train, holdout)
-        near = [Near.of(_codes(train, holdout, tolerance), equal) for tolerance in TOLERANCES]
+        equal = unit_codes(train, holdout)
+        steps = [(tolerance, unit_codes(train, holdout, tolerance)) for tolerance in TOLERANCES]
+        of_one = copies(train, holdout, equal, steps)
+        once = _of_first_copies(equal, of_one)
+        near = [Near.of(codes, once) for _, codes in steps]
         # One test decides whether there are any copies: that at the smallest tolerance where there is any pair.
         tested = next((one for one in near if one.across + one.within), None)
         found = tested is not None and tested.copies(FOUND_AT) > 0
         lowest = _lowest(equal)
         counted = [one for one in near if (found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest]
-        return cls(equal, _copies(equal), tuple(counted))
+        return cls(equal, of_one, tuple(counted))
 
     @property
     def beyond_chance(self) -> bool:
@@ -135,11 +144,13 @@ class Overlap:
         """
         if not self.beyond_chance:
             return self.copies
-        train, holdout = self.equal.train, self.equal.holdout.copy()
+        once = _of_first_copies(self.equal, self.copies)
+        train, holdout, outside = once.train, once.holdout, _first_copies(self.equal, self.copies)[1]
         for codes in (one.codes for one in self.near):
             kinds, first = np.unique(codes.train, return_index=True)
-            place = np.minimum(np.searchsorted(kinds, codes.holdout), len(kinds) - 1)
-            joins = (kinds[place] == codes.holdout) & ~np.isin(holdout, train)
+            near = codes.holdout[outside]
+            place = np.minimum(np.searchsorted(kinds, near), len(kinds) - 1)
+            joins = (kinds[place] == near) & ~np.isin(holdout, train)
             holdout[joins] = train[first[place[joins]]]
         return Units.of(np.concatenate([train, holdout]))
 
@@ -151,6 +162,12 @@ class Overlap:
         in both sets would multiply this.
         """
         return np.asarray(self.alike.mean(values)[self.alike.of_row])
+
+    @property
+    def nearly_equal_copies(self) -> bool:
+        """Whether training records count as copies of others that differ slightly."""
+        first, _ = _first_copies(self.equal, self.copies)
+        return bool((self.equal.train != self.equal.train[first]).any())
 
     @property
     def train_once(self) -> NDArray[np.int64]:
@@ -204,36 +221,24 @@ class Overlap:
         return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
 
 
-def _copies(codes: Codes) -> Units:
-    """Records, those of the training set first, of which the copies of one count as one."""
-    kinds = np.arange(len(codes.train) + len(codes.holdout))
-    sets = codes.train, codes.holdout
-    for own, other, start in ((*sets, 0), (*sets[::-1], len(codes.train))):
-        if repeats_beyond_chance(own, other).any():
-            _, first, kind = np.unique(own, return_index=True, return_inverse=True)
-            kinds[start : start + len(own)] = start + first[kind]
-    return Units.of(kinds)
+def _first_copies(equal: Codes, copies: Units) -> tuple[Indices, Indices]:
+    """The first copy of each training record and of each holdout record, itself where it has none."""
+    first, n_train = copies.first[copies.of_row], len(equal.train)
+    return first[:n_train], first[n_train:] - n_train
+
+
+def _of_first_copies(equal: Codes, copies: Units) -> Codes:
+    """Codes that are equal for all copies of one: also for those of the other set that equal any of them."""
+    inside, outside = _first_copies(equal, copies)
+    train, code = equal.train[inside], np.arange(1 + max(equal.train.max(), equal.holdout.max()))
+    code[equal.train] = train
+    return Codes(train, code[equal.holdout[outside]])
 
 
 def _lowest(codes: Codes) -> float:
     """The least share, almost surely."""
     share = shared_share(codes.train, codes.holdout, confidence=SURELY_FOUND_AT)
     return 0.0 if share is None else share.low
-
-
-def _codes(train: Records, holdout: Records, tolerance: float = 0.0) -> Codes:
-    """Codes of the records, or of persons: equal where all of their rows are, in any order."""
-    codes = record_codes(train, holdout, tolerance=tolerance)
-    if train.units.single and holdout.units.single:
-        return codes
-    known: dict[tuple[int, ...], int] = {}
-
-    def of_units(units: Units, code: NDArray[np.int64]) -> NDArray[np.int64]:
-        rows, _ = units.rows_of(np.arange(len(units)))
-        parts = np.split(code[rows], np.cumsum(units.sizes)[:-1])
-        return np.array([known.setdefault(tuple(sorted(part.tolist())), len(known)) for part in parts])
-
-    return Codes(of_units(train.units, codes.train), of_units(holdout.units, codes.holdout))
 
 
 def holdout_repeats(train: Records, holdout: Records) -> NDArray[np.bool_]:
@@ -268,21 +273,23 @@ def repeats_note(n_repeats: int, n_holdout: int) -> list[str]:
     ]
 
 
-def copies_note(n_distinct: int, n_train: int) -> list[str]:
+def copies_note(n_distinct: int, n_train: int, *, nearly: bool = False) -> list[str]:
     """What a reader should know about training records that repeat others.
 
     Args:
         n_distinct: training records, or persons, without copies of others.
         n_train: all of them.
+        nearly: whether some of the copies have slightly different values.
     """
     if n_distinct == n_train:
         return []
+    values = " with equal or nearly equal values" if nearly else ""
     return [
         (
-            f"{n_train - n_distinct:,} of {n_train:,} training records repeat another training record, far more than "
-            "expected by chance. What is said of attacks counts each of them once, and in games its copies are in a "
-            "training set together or not at all. Influence is that of one copy, while the others stay in the training "
-            "set: for that of all, give the record that each is a copy of as persons."
+            f"{n_train - n_distinct:,} of {n_train:,} training records repeat another training record{values}, far "
+            "more than expected by chance. What is said of attacks counts each of them once, and in games its copies "
+            "are in a training set together or not at all. Influence is that of one copy, while the others stay in the "
+            "training set: for that of all, give the record that each is a copy of as persons."
         )
     ]
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from leakgauge.arrays import Indices
+from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
 from leakgauge.auditing.overlap import Overlap
@@ -215,30 +215,54 @@ class Outline:
         rng = AuditStream.SHADOW_SETS.generator(settings.seed)
         subsets = balanced_subsets(len(self.drawn), size, n_models, rng).of_rows(self.drawn)
         if not self.overlap.copies.single:
-            rows = self._as_often(rng)
-            records = Records(records.features[rows], records.labels[rows], records.schema, np.arange(len(rows)))
+            rows, like = self._as_often(rng)
+            features, labels = records.features[rows], records.labels[rows]
+            if records.units.single:
+                features = self._as_different(features, like)
+                if not records.schema.classes:
+                    labels = self._as_different(labels[:, None].astype(np.float64), like)[:, 0]
+            records = Records(features, labels, records.schema, np.arange(len(rows)))
             subsets = DenseSubsets(subsets.members[:, rows])
         return attackers_job(self.what, settings, records, subsets, self.candidates.features)
 
-    def _as_often(self, rng: np.random.Generator) -> Indices:
+    def _as_often(self, rng: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows of all candidates, and of the holdout again: as often as training records were drawn.
 
         Shadow models are trained as the audited one was, and a holdout record that was a training record would have
         been drawn several times. How often is drawn from the training records, those of its class where there are any.
+
+        Returns:
+            The rows, and for each one of the holdout that stands there again a copy of a training record which it is
+            like.
         """
         n_train, copies = len(self.what.train), self.overlap.copies
         first = self.units.first[copies.first]
         inside, outside = np.flatnonzero(first < n_train), np.flatnonzero(first >= n_train)
         rows = np.arange(len(self.candidates))
         if (copies.sizes[outside] > 1).any():  # the holdout has copies of its own
-            return rows
+            return rows, rows[:0]
         kinds = self.candidates.labels[first] if self.what.train.schema.classes else np.zeros(len(first))
-        times = np.ones(len(first), dtype=np.int64)
+        like = np.full(len(first), -1)
         for kind in np.unique(kinds[inside]):
             these = outside[kinds[outside] == kind]
-            times[these] = rng.choice(copies.sizes[inside[kinds[inside] == kind]], len(these))
+            like[these] = rng.choice(inside[kinds[inside] == kind], len(these))
+        times = np.where(like < 0, 1, copies.sizes[like])
         again = np.repeat(rows[n_train:], times[self.drawn.of_row[n_train:]] - 1)
-        return np.concatenate([rows, again])
+        copied, _ = copies.rows_of(like[like >= 0])
+        return np.concatenate([rows, again]), copied[~np.isin(copied, copies.first)]
+
+    def _as_different(self, values: Floats, like: Indices) -> Floats:
+        """Values of rows ``[e, k]`` of which the last ones differ from the candidates as copies do from the first.
+
+        They stay within the range of the candidates' values.
+        """
+        copies, n = self.overlap.copies, len(self.candidates)
+        change = values[like] - values[copies.first[copies.of_row[like]]]
+        change[np.isnan(change)] = 0
+        if not change.any():
+            return values
+        ends = (np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0))
+        return np.concatenate([values[:n], np.clip(values[n:] + change, *ends)])
 
     @property
     def solves(self) -> bool:

@@ -41,7 +41,7 @@ class Codes:
     __repr__ = shapes
 
 
-def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) -> Codes:
+def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0, shift: float = 0.0) -> Codes:
     """Number the distinct records of both sets, by features and label.
 
     Args:
@@ -51,6 +51,8 @@ def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) ->
             records mostly count as equal; 0 for none. It takes steps that grow with the number of columns, as a copy
             is missed if any of its numbers is cut from the original. Columns that repeat few numbers are no part of
             that: their numbers differ clearly or not at all.
+        shift: Share of a step by which all steps begin elsewhere: two numbers that one cuts apart are together in
+            most of the others.
 
     >>> train = Records.from_arrays([[1.0], [2.0]], ["a", "a"])
     >>> codes = record_codes(train, train[[1]])
@@ -62,9 +64,10 @@ def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) ->
     if tolerance:
         numeric = train.schema.n_categories == 0
         if train.schema.classes:
-            features = _in_steps(features, tolerance, numeric)
+            features = _in_steps(features, tolerance, numeric, shift)
         else:
-            *columns, labels = _in_steps(np.column_stack([features, labels]), tolerance, np.append(numeric, True)).T
+            table, numeric = np.column_stack([features, labels]), np.append(numeric, True)
+            *columns, labels = _in_steps(table, tolerance, numeric, shift).T
             features = np.stack(columns, axis=1)
     _, label = np.unique(labels + 0.0, return_inverse=True)
     _, code = np.unique(_row_groups(features) * (label.max(initial=0) + 1) + label, return_inverse=True)
@@ -72,7 +75,7 @@ def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) ->
 
 
 def _in_steps(
-    table: npt.NDArray[np.float64], tolerance: float, numeric: npt.NDArray[np.bool_]
+    table: npt.NDArray[np.float64], tolerance: float, numeric: npt.NDArray[np.bool_], shift: float
 ) -> npt.NDArray[np.float64]:
     """Numeric columns in steps so wide that rows which differ by up to the tolerance mostly become equal."""
     many = [
@@ -82,16 +85,16 @@ def _in_steps(
     step = min(_STEPS_PER_COLUMN * sum(many) * tolerance, _LARGEST_STEP)
     return np.column_stack(
         [
-            _rounded(column, step if varies else tolerance) if number else column
+            _rounded(column, step if varies else tolerance, shift) if number else column
             for column, varies, number in zip(table.T, many, numeric, strict=True)
         ]
     )
 
 
-def _rounded(column: npt.NDArray[np.float64], step: float) -> npt.NDArray[np.float64]:
+def _rounded(column: npt.NDArray[np.float64], step: float, shift: float) -> npt.NDArray[np.float64]:
     """Numbers in steps of a share of their standard deviation."""
     width = step * float(np.nanstd(column)) if not np.isnan(column).all() else 0.0
-    return np.round(column / width) if 0 < width < np.inf else column
+    return np.round(column / width + shift) if 0 < width < np.inf else column
 
 
 def _row_groups(features: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -38,6 +38,11 @@ LEFT_OUT_MEASURES = {
 
 RELEASED_MEASURE = "membership advantage of the audited model itself"
 
+CHECK_HOLDOUT = (
+    "first check that the holdout comes from the same population as the training set, and that the model was trained "
+    "with this learner, since models trained anew on the same records show no such difference; otherwise "
+)
+
 WITHHOLDING_CONFIDENCE = 0.9
 """Of the two-sided interval on an advantage of the audited model that may not lie above the limit for a pass."""
 
@@ -226,6 +231,8 @@ def released_finding(
         verdict = Verdict.FAILS
         reason = f"the audited model itself reveals more than the limit allows by {value}"
         remedy = advice("membership", verdict, situation)
+        if siblings_reveal_less(attacks, limit, estimate.low):
+            remedy = CHECK_HOLDOUT + remedy
     elif withheld_low(size) > limit:
         verdict = Verdict.CANNOT_TELL
         reason = f"other models of the learner were attacked as well, but the audited one seems to leak more by {value}"
@@ -238,6 +245,22 @@ def released_finding(
         reason = f"nothing shows that the audited model leaks more than other models of its learner; largest by {value}"
     return Finding(
         "membership", RELEASED_MEASURE, estimate, 0.0, limit, verdict, reason + allowance(description.overlap), remedy
+    )
+
+
+def siblings_reveal_less(attacks: Sequence[MembershipAttackResult], limit: float, low: float) -> bool:
+    """Whether models trained anew reveal less than the audited one, as far as their games show.
+
+    The interval of each attack is within the limit, or it contains 0 and ends below that of the audited model.
+
+    Args:
+        attacks: what they achieved.
+        limit: on each advantage.
+        low: lower end of the advantage of the audited model.
+    """
+    pools = [one.games.pool for one in attacks if one.games is not None]
+    return all(
+        pool.magnitude.high <= limit or (pool.low <= 0 <= pool.high and pool.magnitude.high < low) for pool in pools
     )
 
 
