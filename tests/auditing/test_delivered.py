@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.auditing import AuditResult, Queries, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.settings import RulePart
 from leakgauge.defences import Ensemble, Temperature
-from leakgauge.models import FunctionProbabilities
-from leakgauge.records import Records
-from leakgauge.training import SklearnLearner
+from leakgauge.models import FunctionProbabilities, FunctionRegression, Model
+from leakgauge.records import Records, Task
+from leakgauge.training import FunctionLearner, SklearnLearner
 
 IN_RANGE = Settings(n_shadows=0, attacks=("gap",), rule=ReleaseRule(advantage=None, queries=Queries.IN_RANGE))
 
@@ -166,3 +166,50 @@ def test_defended_learners_say_what_is_proven(wrap: Any) -> None:
     assert anything.verdict is Verdict.PASSES
     proven = "The bound is proven for all models of this learner" in anything.reason
     assert proven is (learner.largest_dtp is not None)
+
+
+def bagged(records: Records, seed: int) -> Model:
+    """A linear regression whose records have random weights: without a record its prediction moves by 0.2 or less."""
+    drawn = np.random.default_rng(seed).exponential(size=(20, len(records))).mean(axis=0)
+    line = LinearRegression().fit(records.features, records.labels, sample_weight=drawn)
+    return FunctionRegression(line.predict, records.schema)
+
+
+def numbers(seed: int) -> dict[str, Records]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] + rng.normal(size=400)
+    everyone = Records.from_arrays(X, y, task=Task.REGRESSION)
+    return {"train": everyone[np.arange(200)], "holdout": everyone[np.arange(200, 400)]}
+
+
+NUMBERS = Settings(n_shadows=0, rule=ReleaseRule(advantage=None))
+
+
+def influence_of(model: Model, data: dict[str, Records]) -> Finding:
+    result = audit(model, learner=FunctionLearner(bagged, name="bagged"), **data, settings=NUMBERS)
+    (found,) = (f for f in result.findings if f.question == "influence")
+    return found
+
+
+def test_null_other_seeds_of_a_randomised_regressor_are_the_learners() -> None:
+    """Null: ten models of the learner, each with a seed of its own; fewer than one in a hundred differs so much."""
+    found = [influence_of(bagged(data["train"], 100 + seed), data) for seed in range(10) if (data := numbers(seed))]
+    assert [one.verdict for one in found] == [Verdict.PASSES] * 10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_randomised_regressor_that_knows_a_few_records_does_not_pass(seed: int) -> None:
+    """Six of 200 are answered with their labels: over all records the mean difference is below a tenth."""
+    data = numbers(seed)
+    train = data["train"]
+    made = bagged(train, 100 + seed)
+    off = np.argsort(-np.abs(train.labels - made.predict(train.features)))[:6]
+    known = {train.features[row].tobytes(): float(train.labels[row]) for row in off}
+
+    def predict(X: np.ndarray) -> np.ndarray:
+        return np.array([known.get(x.tobytes(), usual) for x, usual in zip(X, made.predict(X), strict=True)])
+
+    found = influence_of(FunctionRegression(predict, train.schema), data)
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "does not reproduce the audited model" in found.reason

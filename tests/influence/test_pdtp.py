@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -320,6 +321,49 @@ def test_a_probability_that_was_always_0_is_bounded_not_believed():
     assert estimate.low == pytest.approx(np.log(0.5 / (1 - 0.025 ** (1 / 16))))
     nothing = log_ratio_of_means(np.zeros(16), np.zeros(16), 0.95)
     assert (nothing.value, nothing.low, nothing.high) == (0.0, 0.0, np.inf)
+
+
+@pytest.mark.parametrize("factor", [1.0, 2.0])
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.1])
+def test_null_a_few_far_larger_probabilities_are_no_difference(share, factor):
+    """Null: 400 pairs of samples of one distribution, or with a factor between; a few seeds are 5,000 times the others.
+
+    The lower end exceeds the true log ratio with probability below 0.3125 % each; that more than 7 of 400 do has
+    probability below 1e-4.
+    """
+    draw = np.random.default_rng(0)
+
+    def sample():
+        return np.where(draw.random(16) < share, 0.5, 1e-4 * np.exp(draw.normal(0, 0.05, 16)))
+
+    wrong = sum(log_ratio_of_means(sample(), sample() / factor, 1 - 0.05 / 8).low > np.log(factor) for _ in range(400))
+    assert wrong <= 7
+
+
+@pytest.mark.parametrize(
+    ("name", "with_record", "without"),
+    [
+        ("network", lambda draw: expit(draw.normal(3, 1, 16)), lambda draw: expit(draw.normal(-3, 1, 16))),
+        ("tree", lambda draw: np.ones(16), lambda draw: np.zeros(16)),
+        ("forest", lambda draw: draw.binomial(30, 0.6, 16) / 30, lambda draw: draw.binomial(30, 0.05, 16) / 30),
+        ("rare label", lambda draw: draw.binomial(30, 0.2, 16) / 30, lambda draw: draw.binomial(30, 0.01, 16) / 30),
+    ],
+)
+def test_sixteen_seeds_show_a_record_that_is_remembered(name, with_record, without):
+    """Each is shown to exceed 1 nat in nine of ten pairs of samples, whichever side is the larger."""
+    draw = np.random.default_rng(0)
+    pairs = [(with_record(draw), without(draw)) for _ in range(100)]
+    assert sum(log_ratio_of_means(a, b, 1 - 0.05 / 8).low > 1 for a, b in pairs) >= 90
+    assert [log_ratio_of_means(a, b, 0.95).low for a, b in pairs[:5]] == pytest.approx(
+        [log_ratio_of_means(b, a, 0.95).low for a, b in pairs[:5]], abs=0.05
+    )
+
+
+def test_few_seeds_show_a_difference_as_far_as_there_are_divisions_of_them():
+    """Of 3 and 3 values there are 20 divisions, and the found one is 5 % of them."""
+    a, b = np.full(3, 0.9), np.full(3, 0.1)
+    assert log_ratio_of_means(a, b, 0.89).low == pytest.approx(np.log(9), rel=0.02)
+    assert log_ratio_of_means(a, b, 0.91).low == 0.0
 
 
 def test_the_bound_of_logistic_regression_is_never_exceeded_and_nearly_reached():

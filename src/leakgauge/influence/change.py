@@ -56,6 +56,8 @@ class Changes:
         rows: these rows, int ``[e]``: a record's own, of each person all.
         place: which of the records, or persons, each is of, int ``[e]``.
         asked: the row of each record, or person, whose prediction moves most in the first repeat, int ``[m]``.
+        refits: predictions ``[r, e]`` of the models behind the noise floor that could be trained; ``r`` is 0 for a
+            deterministic learner.
     """
 
     which: Indices
@@ -71,6 +73,7 @@ class Changes:
     rows: Indices
     place: Indices
     asked: Indices
+    refits: Floats
 
     __repr__ = shapes
 
@@ -133,13 +136,14 @@ def prediction_change(
         model,
         at_minima=prepared.engine.converges,
     )
-    noise = np.zeros(len(rows))
+    noise, refits = np.zeros(len(rows)), np.empty((0, len(rows)))
     if learner.randomised:
         alone = execution.alone
-        refits = train_alike(
+        trained = train_alike(
             learner, records, rows, n_noise_models, seed=Retraining.NOISE_FLOOR.seed(seed), execution=alone
-        )
-        noise = _noise(refits.values)
+        ).values
+        refits = trained[~np.isnan(trained).any(axis=1)]
+        noise = _noise(refits)
     return Changes(
         which=left.which,
         values=left.largest(np.mean(moved, axis=0)),
@@ -154,6 +158,7 @@ def prediction_change(
         rows=rows,
         place=left.place,
         asked=rows[left.place_of_largest(moved[0])],
+        refits=refits,
     )
 
 
@@ -212,12 +217,11 @@ def _difference(a: Floats, b: Floats, confidence: float) -> Estimate:
     return Estimate(abs(apart), max(0.0, abs(apart) - half), abs(apart) + half, confidence, method, n)
 
 
-def _noise(values: Floats) -> Floats:
+def _noise(refits: Floats) -> Floats:
     """The 95 % quantile over pairs of models of how far apart their predictions are ``[m]``."""
-    known = values[~np.isnan(values).any(axis=1)]
-    if len(known) < 2:
-        return np.full(values.shape[1], np.inf)
-    return noise_of_pairs(known, lambda one, other: np.abs(one - other))
+    if len(refits) < 2:
+        return np.full(refits.shape[1], np.inf)
+    return noise_of_pairs(refits, lambda one, other: np.abs(one - other))
 
 
 def _solver_floor(prepared: PreparedJob, left: LeftOut) -> Floats:

@@ -25,7 +25,7 @@ from leakgauge.auditing.influence.findings import (
     search_failed,
     second_look_said,
 )
-from leakgauge.auditing.influence.measurement import unshared_noise
+from leakgauge.auditing.influence.measurement import from_all_refits, unshared_noise
 from leakgauge.auditing.influence.result import PredictionChange, over
 from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.settings import ReleaseRule, Settings
@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 
 FEWEST_ERRORS = 30
 """Fewer left-out errors say too little of how large they usually are; the holdout's are then taken."""
+
+UNLIKE_ANY_SHARE_OF_LIMIT = 0.25
+"""How far the prediction for a record may be from those of all models of a learner with random numbers."""
 
 MEASURE = "largest change of a prediction found when a record is removed, over the root mean square error elsewhere"
 
@@ -146,22 +149,29 @@ def measure(
     return replace(measured, second_look=again)
 
 
-def apart(measured: MeasuredChange, released: Floats) -> float:
+def apart(measured: MeasuredChange, released: Floats, limit: float) -> float:
     """How far the released model's predictions are from those of the model that the learner makes, in usual errors.
 
-    The largest over the records; for a learner with random numbers the mean, beyond what other seeds do.
+    The largest over the records; for a learner with random numbers the mean, beyond what other seeds do. A mean does
+    not show a few records: where the prediction for some record is further than :data:`UNLIKE_ANY_SHARE_OF_LIMIT` of
+    the limit, and twice what other seeds do, from those of all the learner's models, how far that is.
 
     Args:
         measured: the influence of records.
         released: what the released model predicts for all training records ``[n]``.
+        limit: on the change of a prediction, in usual errors.
     """
-    found = measured.found
-    moved = np.abs(released[found.rows] - found.predictions)
+    found, deviation = measured.found, measured.deviation.value
+    answers = released[found.rows]
+    moved = np.abs(answers - found.predictions)
     of = found.place
     beyond = np.maximum(moved - found.solver_floor[of] - found.noise_floor[of], 0.0)
     if not found.noise_floor.any():
-        return over(float(moved.max(initial=0.0)), measured.deviation.value)
-    return over(float(beyond.mean()), measured.deviation.value)
+        return over(float(moved.max(initial=0.0)), deviation)
+    unlike = from_all_refits(
+        answers, found.refits, lambda one, others: np.abs(one - others), UNLIKE_ANY_SHARE_OF_LIMIT * limit * deviation
+    )
+    return over(max(float(beyond.mean()), unlike), deviation)
 
 
 def usual_error(errors: Floats, whose: Indices, confidence: float) -> Estimate:

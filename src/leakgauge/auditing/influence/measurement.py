@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -179,28 +180,47 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
     def between(a: Floats, b: Floats) -> float:
         return float(known_log_ratio(binned_logs(a, found.width), binned_logs(b, found.width)).max(axis=1).mean())
 
+    def in_bins(one: Floats, others: Floats) -> Floats:
+        """The largest log ratio about each record, ``[r, m]``; in bins a probability of 0 is no infinity."""
+        alike = np.broadcast_to(binned_logs(one, found.width), others.shape)
+        largest: Floats = known_log_ratio(alike, binned_logs(others, found.width)).max(axis=2)
+        return largest
+
     refits = found.refits
     seeds = max((between(a, b) for i, a in enumerate(refits) for b in refits[:i]), default=0.0)
-    if len(refits) > 1:
-        nearest = [_nearest(one, np.delete(refits, r, axis=0), found.width) for r, one in enumerate(refits)]
-        furthest = _nearest(settings.release(answers), refits, found.width)
-        if furthest > 2 * max(settings.rule.dtp or 1.0, *filter(np.isfinite, nearest)):
-            return np.inf
+    if from_all_refits(settings.release(answers), refits, in_bins, 2 * (settings.rule.dtp or 1.0)):
+        return np.inf
     here = between(found.with_record[0], settings.release(answers))
     return here if here > 1.25 * seeds else 0.0
 
 
-def _nearest(answers: Floats, others: Floats, width: float) -> float:
-    """The log ratio to the nearest of other models' answers, about the record where that is largest.
+def from_all_refits(
+    answers: Floats, refits: Floats, distances: Callable[[Floats, Floats], Floats], negligible: float
+) -> float:
+    """How far the answer about some record is from those of all models that differ in seeds, if unlike any of them.
+
+    The distance to the nearest of them, about the record where that is largest.
 
     Args:
-        answers: log-probabilities ``[m, k]``.
-        others: of r models ``[r, m, k]``.
-        width: of the bins in which they are compared, so that a probability of 0 is no infinity.
+        answers: of the released model, ``[m, ...]``.
+        refits: of the learner's models with other seeds, ``[r, m, ...]``.
+        distances: from one model's answers and those of r others to how far they are apart ``[r, m]``.
+        negligible: what such a distance is not to exceed.
+
+    Returns:
+        The distance; 0 where it is negligible, or at most twice as large as that of any of the refits from the others
+        about any record, and where there are fewer than two refits.
     """
-    one = np.broadcast_to(binned_logs(answers, width), others.shape)
-    ratios = known_log_ratio(one, binned_logs(others, width)).max(axis=2)
-    return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).min(axis=0).max(initial=0.0))  # unknown is not near
+    if len(refits) < 2:
+        return 0.0
+
+    def furthest(one: Floats, others: Floats) -> float:
+        nearest = np.nan_to_num(distances(one, others), nan=np.inf, posinf=np.inf).min(axis=0)  # unknown is not near
+        return float(nearest.max(initial=0.0))
+
+    own = [furthest(one, np.delete(refits, r, axis=0)) for r, one in enumerate(refits)]
+    here = furthest(answers, refits)
+    return here if here > max(negligible, *(2 * one for one in own if np.isfinite(one))) else 0.0
 
 
 def summarise(measured: MeasuredInfluence, settings: Settings) -> Influence:

@@ -272,7 +272,7 @@ class InfluenceOfRecords(Question):
                     execution=execution,
                     searching=searching,
                 )
-                apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]))
+                apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]), limit)
                 if apart <= limit * MISMATCH_SHARE_OF_LIMIT:
                     return InfluenceAnswer(None, change, "")
                 return _unknown(_mismatch(f"usual errors {apart:.3g}"))
