@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
+from leakgauge.auditing.rounding import Rounding, rounding_of
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError
@@ -115,12 +116,13 @@ def scored_subject(
     classes: Sequence[Value] | None = None,
     ids: Indices | NDArray[np.str_] | None = None,
     note: str = "",
+    written: Floats | None = None,
 ) -> Subject:
     """Bring scores into the form in which a model is audited; most arguments are those of :func:`audit_scores`.
 
     ``classes`` are the names of the classes in the order of the probabilities, by default 0, 1, 2, …; ``ids`` are
-    unique names of the records, whole numbers or text ``[n]``, by default their places; and ``note`` is what the report
-    says of the scores beside.
+    unique names of the records, whole numbers or text ``[n]``, by default their places; ``note`` is what the report
+    says of the scores beside; and ``written`` are the numbers of which the scores are averages, if they are.
 
     Raises:
         DataError: the arrays do not fit together, or hold something that cannot be used.
@@ -165,6 +167,7 @@ def scored_subject(
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
+        rounding=_rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores),
     )
 
 
@@ -212,6 +215,28 @@ def _logs(form: str, what: str, values: Any, shape: tuple[int, ...]) -> Floats:
         of_own = -found if form == "loss" else -np.logaddexp(0.0, -found)
         others = np.log(-np.expm1(-found)) if form == "loss" else -np.logaddexp(0.0, found)
     return np.stack([of_own, others], axis=-1)
+
+
+def _rounding(
+    form: str,
+    scores: Any,
+    codes: Indices,
+    inside: Flags,
+    written: Floats | None,
+    shadow_members: Any,
+    shadow_scores: Any,
+) -> Rounding | None:
+    """The rounding of the scores, or of those of the reference models if that may hide more."""
+
+    def of_true(given: Any) -> Floats:
+        numbers = np.asarray(given, dtype=np.float64)
+        return numbers[..., np.arange(len(codes)), codes] if form == "probabilities" else numbers
+
+    found = [rounding_of(form, of_true(scores), inside, written=written)]
+    if shadow_members is not None:
+        members = np.asarray(shadow_members).astype(bool)
+        found.append(rounding_of(form, of_true(shadow_scores), members, of_references=True))
+    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
 
 
 def _classes(form: str, labels: ArrayLike | None, own: Floats) -> tuple[Indices, tuple[Any, ...]]:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.auditing.rounding import Rounding
 from leakgauge.auditing.settings import Settings
 from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
@@ -69,6 +70,7 @@ class Subject:
         endpoint: where the released model is asked, until :meth:`opened` makes a model of it.
         artefact: gives the model as it would be handed over, or what its file holds; ``None`` where it is only asked,
             and where the learner is to train it.
+        rounding: of scores that seem to be rounded.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Subject:
     only_scores: bool = False
     endpoint: Endpoint | None = None
     artefact: Callable[[], Any] | None = field(default=None, repr=False)
+    rounding: Rounding | None = None
 
     __repr__ = shapes
 
