@@ -84,7 +84,7 @@ class Subject:
     only_scores: bool = False
     endpoint: Endpoint | None = None
     artefact: Callable[[], Any] | None = field(default=None, repr=False)
-    rounding: Rounding | None = None
+    rounding: Rounding | None = field(default=None, repr=False)
 
     __repr__ = shapes
 
