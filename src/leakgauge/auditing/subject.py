@@ -34,7 +34,7 @@ from leakgauge.models import (
     wrap,
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
-from leakgauge.models.sklearn import name_of, refuse_class
+from leakgauge.models.sklearn import is_fitted, name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
@@ -446,17 +446,3 @@ def refuse_readers(attacks: Sequence[str | MembershipAttack]) -> None:
 def as_learner(given: Any) -> Learner:
     """A learner, or an estimator as one."""
     return given if isinstance(given, Learner) else SklearnLearner(given)
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Whether a scikit-learn estimator has been fitted."""
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    except TypeError:  # not a scikit-learn class: take it as it is
-        return True
-    return True
