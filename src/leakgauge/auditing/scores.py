@@ -20,6 +20,7 @@ from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.rounding import Rounding, rounding_of
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.checking import instance, optional
 from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.progress import ShownProgress, reported
@@ -87,6 +88,7 @@ def audit_scores(
     >>> result.verdict.value
     'fails'
     """
+    settings = optional(instance(Settings))("settings", settings) or Settings()
     what = scored_subject(
         member,
         probabilities=probabilities,
@@ -99,7 +101,7 @@ def audit_scores(
         name=name,
     )
     with reported(progress) as tell:
-        return audit_subject(what, replace(settings or Settings(), groups=tuple(groups or ())), progress=tell)
+        return audit_subject(what, replace(settings, groups=tuple(groups or ())), progress=tell)
 
 
 def scored_subject(
@@ -319,7 +321,7 @@ def _numbers(what: str, values: Any, n_axes: int) -> Floats:
     """Finite numbers."""
     try:
         found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{what} must be numbers") from None
     if found.ndim != n_axes:
         raise DataError(f"{what} must be of {n_axes} dimension{'s' * (n_axes > 1)}; got {found.ndim}")

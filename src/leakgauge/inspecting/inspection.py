@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import one_line
 from leakgauge.inspecting.findings import ModelFinding
@@ -90,7 +91,11 @@ def inspect(
         DataError: the records cannot be used.
         ConfigError: there is no such rule.
     """
+    optional(text)("name", name)
     chosen = RULES.get(rule) if isinstance(rule, str) else rule
+    if not isinstance(rule, str | StructuralRule):
+        shown = rule if isinstance(rule, int | float | None) else f"a value of type {one_line(type(rule).__name__)}"
+        raise ConfigError(f"rule must be one of {', '.join(map(repr, RULES))}, or a StructuralRule, got {shown}")
     if chosen is None:
         raise ConfigError(f"rule {rule!r} is not known; use one of {', '.join(map(repr, RULES))}")
     opened, called = opened_model(model)
@@ -186,6 +191,14 @@ def _names_of(table: Any) -> list[str] | None:
     return [str(name) for name in table.columns] if hasattr(table, "columns") else None
 
 
+def _listed(persons: Any) -> Any:
+    """As an array ``[n]``, where it is a list; else a number."""
+    try:
+        return np.asarray(persons if hasattr(persons, "shape") else list(persons), dtype=object)
+    except (TypeError, ValueError):
+        return 0
+
+
 def as_seen(
     model: Any, records: Any, target: str | None, persons: Sequence[Any] | NDArray[Any] | None
 ) -> RecordsSeen | None:
@@ -194,6 +207,8 @@ def as_seen(
     Raises:
         DataError: they cannot be used.
     """
+    if persons is not None and (isinstance(persons, str | bytes | Iterator) or np.ndim(_listed(persons)) != 1):
+        raise DataError("persons must be a list of names, one for each record")
     if records is None:
         return None
     if isinstance(records, Records):
