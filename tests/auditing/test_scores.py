@@ -25,6 +25,7 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
+from leakgauge.report.page import render_html
 from leakgauge.training import Execution
 
 SETTINGS = Settings(rule=ReleaseRule(dtp=None), n_shadows=16)
@@ -336,3 +337,21 @@ def test_rounding_is_seen_in_answers_that_are_averaged(tmp_path: Path) -> None:
     assert rounding is not None
     assert rounding.decimals == 1
     assert 0.3 < rounding.share < 0.8
+
+
+@pytest.mark.parametrize("form", ["loss", "logit"])
+def test_no_accuracy_is_told_where_the_classes_are_not_known(form: str) -> None:
+    """A loss says how probable what is true was, and not whether another class was more probable."""
+    rng = np.random.default_rng(0)
+    p, labels = rng.beta(2, 2, 2 * N), np.zeros(2 * N, dtype=int)
+    scores = {"loss": -np.log(p), "logit": np.log(p / (1 - p))}[form]
+    for known, given in ((False, {form: scores}), (True, {"probabilities": np.c_[p, 1 - p], "labels": labels})):
+        result = audit_scores(MEMBER, **given, settings=SETTINGS)
+        assert result.description.knows_classes is known
+        page = render_html(Document.of("run", [result]))
+        facts = page[page.index("The model answers with") : page.index("Settings and")]
+        for said in (result.summary(width=200), facts):
+            assert ("ccuracy" in said) is known
+            assert ("class probabilities" in said) is known
+            assert ("probability of what is true" in said) is not known
+        assert ("<dt>Classes</dt>" in page) is known

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
+from leakgauge.auditing.result import OWN_CLASS
 from leakgauge.auditing.rounding import Rounding, rounding_of
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -33,7 +34,7 @@ SUM_SLACK = 1e-3
 FEWEST_OF_A_KIND = 2
 """Reference models with each record, and without it."""
 
-OWN_CLASS, OTHERS = "own class", "all others"
+OTHERS = "all others"
 
 RECORD, LABEL = "record", "label"
 """Columns that are made here."""
