@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from leakgauge import ReleaseRule, Settings
+from leakgauge import ReleaseRule, Settings, audit
+from leakgauge.auditing import Document, Run
+from leakgauge.auditing.document import dump
 from leakgauge.pytest_plugin import CannotTellWarning, ReleaseGate
 
 ROOT = Path(__file__).parent.parent
@@ -92,6 +95,18 @@ def test_settings_beside_a_file_or_a_finished_audit_are_refused(tmp_path: Path) 
         ReleaseGate().assert_passes(file, run=tmp_path / "run", workers=2, allow_pickle=True)
     with pytest.raises(pytest.fail.Exception, match="is a finished audit, which takes no workers"):
         ReleaseGate().assert_passes(tmp_path, workers=2)
+
+
+def test_a_finished_audit_that_was_edited_since_is_refused(tmp_path: Path) -> None:
+    """As by ``leakgauge gate``: by its checksum, whatever the numbers say now."""
+    settings = Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=0.9))
+    document = Document.of("audit", [audit(BAYES, settings=settings, progress=False, **DATA)])
+    (tmp_path / "result.json").write_text(dump(document))
+    Run(tmp_path).seal()
+    assert ReleaseGate().assert_passes(tmp_path).verdict == "passes"
+    (tmp_path / "result.json").write_text(dump(replace(document, name="other")))
+    with pytest.raises(pytest.fail.Exception, match=r"result\.json in .* was changed since the audit"):
+        ReleaseGate().assert_passes(tmp_path)
 
 
 @pytest.mark.long

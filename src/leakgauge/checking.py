@@ -221,12 +221,12 @@ def one_of(kind: type[Enum]) -> Check:
     return check
 
 
-def instance(*kinds: type) -> Check:
+def instance(*kinds: type, hint: str = "") -> Check:
     """An instance of one of the classes."""
 
     def check(name: str, value: Any) -> Any:
         if not isinstance(value, kinds):
-            raise _refused(name, " or ".join(f"a {kind.__name__}" for kind in kinds), value)
+            raise _refused(name, " or ".join(f"a {kind.__name__}" for kind in kinds), value, hint)
         return value
 
     return check

@@ -39,7 +39,8 @@ class ReleaseGate:
 
         Args:
             model: what :func:`leakgauge.audit` takes; or the path of a TOML file, whose models are audited as by
-                ``leakgauge audit``; or the folder of a finished audit, which is judged again as by ``leakgauge gate``.
+                ``leakgauge audit``; or the folder of a finished audit, which is judged again as by ``leakgauge gate``,
+                and refused where its result was changed since.
             cannot_tell: ``"fail"``, or ``"warn"``: where the audit cannot tell, the test passes with a warning.
             given: further arguments: of :func:`leakgauge.audit`; for a TOML file ``run``, ``workers`` and
                 ``allow_pickle``; none for a folder.
@@ -92,7 +93,9 @@ def _document(model: Any, given: dict[str, Any]) -> Document:
     from leakgauge.auditing import Run
 
     with Run(path).as_read():
-        return Run(path).document()
+        document = Run(path).document()
+        Run(path).require_unchanged("result.json")
+        return document
 
 
 def _from_file(

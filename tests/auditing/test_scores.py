@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit, audit_scores, subject
+from leakgauge.auditing import (
+    Document,
+    ReleasedOutputs,
+    ReleaseRule,
+    Settings,
+    Verdict,
+    audit,
+    audit_scores,
+    subject,
+)
 from leakgauge.auditing.case import open_case
+from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
+from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
+from leakgauge.report.page import render_html
 from leakgauge.training import Execution
 
 SETTINGS = Settings(rule=ReleaseRule(dtp=None), n_shadows=16)
@@ -199,3 +216,142 @@ def test_without_an_attack_there_is_nothing_to_say(attacks: tuple[str, ...], wor
     loss = np.random.default_rng(0).exponential(size=2 * N)
     with pytest.raises(ConfigError, match=words):
         audit_scores(MEMBER, loss=loss, settings=Settings(attacks=attacks))
+
+
+def of_a_memoriser(n: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+    """Members, and small losses, a quarter as large of members: the advantage of a threshold is 0.47."""
+    rng, member = np.random.default_rng(0), np.arange(n) < n // 2
+    return member, rng.exponential(np.where(member, 0.0005, 0.002))
+
+
+def verdict_of(member: np.ndarray, settings: Settings = SETTINGS, **scores) -> tuple[Verdict, list]:
+    """The verdict, and what is found about digits."""
+    result = audit_scores(member, **scores, settings=settings)
+    (again,) = apply(Document.of("run", [result]), Limits()).audits
+    assert again.findings == result.findings, "as at the gate"
+    lost = replace(result.document, findings=())
+    (made,) = apply(Document.of("run", [lost]), Limits()).audits
+    assert made.verdict is result.verdict, "made anew"
+    return result.verdict, [one for one in result.findings if one.measure in ROUNDED_MEASURES.values()]
+
+
+@pytest.mark.parametrize("decimals", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("form", ["loss", "logit", "probabilities", "loss of rounded probabilities"])
+def test_scores_that_lost_their_digits_do_not_pass(decimals: int | None, form: str) -> None:
+    """In full they fail; rounded, those of nearly all records are equal, and no attack finds anything."""
+    member, loss = of_a_memoriser()
+    scores = {"loss": loss, "logit": -np.log(np.expm1(loss)), "probabilities": np.exp(-loss)}[form.split(" of ")[0]]
+    if form == "loss of rounded probabilities" and decimals is not None:
+        scores = -np.log(np.exp(-loss).round(decimals))
+    elif decimals is not None:
+        scores = scores.round(decimals)
+    labels = None
+    if form == "probabilities":
+        scores, labels = np.c_[scores, 1 - scores], np.zeros(len(member), dtype=int)
+    verdict, rounded = verdict_of(member, **{form.split(" of ")[0]: scores}, labels=labels)
+    if form == "logit":  # of 6 and more; rounded they distinguish still
+        assert verdict is Verdict.FAILS
+        assert len(rounded) == (decimals == 0)
+    elif decimals is None:
+        assert verdict is Verdict.FAILS
+        assert not rounded
+    else:
+        assert verdict is (Verdict.FAILS if decimals == 3 else Verdict.CANNOT_TELL)
+        (finding,) = rounded
+        assert finding.verdict is Verdict.CANNOT_TELL
+        assert "may hide an advantage" in finding.reason
+        assert "all their digits" in finding.remedy
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0, float(np.log(3))])
+def test_one_loss_for_all_records_shows_nothing(value: float) -> None:
+    verdict, (finding,) = verdict_of(MEMBER, loss=np.full(2 * N, value))
+    assert verdict is Verdict.CANNOT_TELL
+    assert "all records have the same score" in finding.reason
+
+
+def test_reference_models_whose_scores_lost_their_digits_do_not_make_a_model_pass() -> None:
+    """Games are played with their scores: without digits no attack wins any."""
+    rng = np.random.default_rng(0)
+    inside = np.stack([rng.permutation(2 * N) < N for _ in range(4)])
+    inside = np.concatenate([inside, ~inside])
+    loss, others = rng.exponential(size=2 * N), rng.exponential(0.01, size=(8, 2 * N))
+    for scores, n in ((others, 0), (others.round(1), 1)):
+        _, rounded = verdict_of(MEMBER, loss=loss, shadow_members=inside, shadow_scores=scores)
+        assert len(rounded) == n
+        assert all("reference models" in one.reason for one in rounded)
+
+
+def test_few_decimals_that_leave_records_apart_are_no_matter() -> None:
+    """Three decimals of losses around 1; the same without rounding comes to the same."""
+    rng, member = np.random.default_rng(0), np.arange(4000) < 2000
+    loss = rng.exponential(size=4000)
+    assert verdict_of(member, loss=loss) == verdict_of(member, loss=loss.round(3)) == (Verdict.PASSES, [])
+
+
+def test_scores_that_are_coarse_as_the_released_outputs_are_pass() -> None:
+    """A model that outputs labels, or probabilities of one decimal, is declared so: its scores are all there is."""
+    rng, member = np.random.default_rng(0), np.arange(4000) < 2000
+    labels = rng.integers(0, 2, 4000)
+    p = np.where(rng.random(4000) < 0.8, labels, 1 - labels).astype(float)
+    only_labels = replace(SETTINGS, released=ReleasedOutputs.LABELS)
+    for scores, settings, verdict in (
+        (p, SETTINGS, Verdict.CANNOT_TELL),
+        (p, only_labels, Verdict.PASSES),
+        (0.3 + 0.1 * p, SETTINGS, Verdict.CANNOT_TELL),
+        (0.3 + 0.1 * p, replace(SETTINGS, released=ReleasedOutputs.BINNED), Verdict.CANNOT_TELL),
+        (0.3 + 0.1 * p, replace(SETTINGS, released=ReleasedOutputs.BINNED, bin_width=0.1), Verdict.PASSES),
+    ):
+        told, rounded = verdict_of(member, settings, probabilities=np.c_[1 - scores, scores], labels=labels)
+        assert told is verdict
+        assert len(rounded) == (verdict is Verdict.CANNOT_TELL)
+
+
+def test_probabilities_of_a_tree_are_not_taken_for_rounded() -> None:
+    """They are few, and shares of the records of leaves."""
+    data, y = people()
+    tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0).fit(*data["train"])
+    p = tree.predict_proba(np.concatenate([data["train"][0], data["holdout"][0]]))
+    assert verdict_of(MEMBER, probabilities=p, labels=y)[1] == []
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.7])
+def test_what_rounding_may_hide_is_compared_with_the_limit_of_the_gate(limit: float) -> None:
+    """Three in five records have one score: an advantage above 0.6 is none that it can hide."""
+    rng = np.random.default_rng(0)
+    loss = np.where(np.arange(4000) % 5 < 3, 0.0, rng.exponential(size=4000).round(3) + 1)
+    loose = replace(SETTINGS, rule=ReleaseRule(dtp=None, advantage=0.7))
+    document = Document.of("run", [audit_scores(np.arange(4000) % 2 < 1, loss=loss, settings=loose)])
+    (judged,) = apply(document, Limits(advantage=limit)).audits
+    assert sum(one.measure in ROUNDED_MEASURES.values() for one in judged.findings) == (limit < 0.6)
+    assert judged.verdict is (Verdict.CANNOT_TELL if limit < 0.6 else Verdict.PASSES)
+
+
+def test_rounding_is_seen_in_answers_that_are_averaged(tmp_path: Path) -> None:
+    """Three answers of one decimal about each person: their means have many decimals."""
+    rng = np.random.default_rng(0)
+    rows = [f"{i},{i % 2},{loss:.1f}" for i in range(200) for loss in rng.exponential(0.03, 3)]
+    path = tmp_path / "scores.csv"
+    path.write_text("\n".join(["record,member,loss", *rows]))
+    rounding = read_scores(path, None, groups=(), name="scores").rounding
+    assert rounding is not None
+    assert rounding.decimals == 1
+    assert 0.3 < rounding.share < 0.8
+
+
+@pytest.mark.parametrize("form", ["loss", "logit"])
+def test_no_accuracy_is_told_where_the_classes_are_not_known(form: str) -> None:
+    """A loss says how probable what is true was, and not whether another class was more probable."""
+    rng = np.random.default_rng(0)
+    p, labels = rng.beta(2, 2, 2 * N), np.zeros(2 * N, dtype=int)
+    scores = {"loss": -np.log(p), "logit": np.log(p / (1 - p))}[form]
+    for known, given in ((False, {form: scores}), (True, {"probabilities": np.c_[p, 1 - p], "labels": labels})):
+        result = audit_scores(MEMBER, **given, settings=SETTINGS)
+        assert result.description.knows_classes is known
+        page = render_html(Document.of("run", [result]))
+        facts = page[page.index("The model answers with") : page.index("Settings and")]
+        for said in (result.summary(width=200), facts):
+            assert ("ccuracy" in said) is known
+            assert ("class probabilities" in said) is known
+            assert ("probability of what is true" in said) is not known
+        assert ("<dt>Classes</dt>" in page) is known

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from leakgauge.claims import Claim, Outcome, measure_claim, measure_claim_many
+from leakgauge.claims.measuring import _reversed
 from leakgauge.errors import DataError
 from leakgauge.statistics import epsilon_one_run, gaussian_mu
 
@@ -83,10 +84,43 @@ def test_a_reference_is_subtracted():
     assert len(with_it.coverage) < len(measure_claim(CLAIM, scores, coins).coverage)
 
 
-def test_turned_scores_show_nothing():
+@pytest.mark.parametrize("measure", [measure_claim, measure_claim_many])
+def test_reversed_scores_cannot_test(measure):
+    """Of an ideal attack 149 and more of 150 guesses are correct, and turned round as many are wrong."""
     scores, coins = game(300, 5.0)
-    assert measure_claim(CLAIM, -scores, coins).p_value == 1.0
-    assert measure_claim(CLAIM, np.zeros(300), coins).outcome is Outcome.NOT_REFUTED
+    found = measure(CLAIM, -scores, coins)
+    assert found.p_value > 0.99
+    assert found.outcome is Outcome.CANNOT_TEST
+    assert found.exit_code == 3
+    assert "look reversed" in found.reason
+    assert "higher means included" in found.reason
+    assert measure(CLAIM, scores, coins).outcome is Outcome.REFUTED
+
+
+@pytest.mark.parametrize("measure", [measure_claim, measure_claim_many])
+def test_equal_scores_cannot_test(measure):
+    _, coins = game(300, 5.0)
+    found = measure(CLAIM, np.full(300, 0.5), coins)
+    assert found.outcome is Outcome.CANNOT_TEST
+    assert "all scores are equal" in found.reason
+
+
+def test_equal_scores_less_those_of_a_reference_cannot_test():
+    scores, coins = game(300, 5.0)
+    assert "all scores are equal" in measure_claim(CLAIM, np.zeros(300), coins, reference=scores).reason
+    assert "all scores are equal" in measure_claim(CLAIM, scores, coins, reference=scores).reason
+
+
+@pytest.mark.parametrize("order", ["mixed", "sorted"])
+@pytest.mark.parametrize("values", [2, 5, None])
+def test_noise_does_not_look_reversed(order, values):
+    """Of 40 audits each, with ties and where the coins stand in order; 1 in 1e6 may look so."""
+    for seed in range(40):
+        scores, coins = game(400, 0.0, seed)
+        scores = scores if values is None else np.floor(values * np.random.default_rng(1000 + seed).random(400))
+        coins = np.sort(coins) if order == "sorted" else coins
+        assert _reversed(scores, coins, ((50, 50), (200, 200))) == ""
+    assert _reversed(*game(400, -3.0), ((50, 50), (200, 200))) != ""
 
 
 def test_a_claim_without_delta():

@@ -3,6 +3,7 @@
 import functools
 import io
 import json
+import re
 from array import array
 from collections import deque
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from sklearn import (
     mixture,
     model_selection,
     naive_bayes,
+    neighbors,
     pipeline,
     preprocessing,
     svm,
@@ -34,7 +36,7 @@ from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import leakgauge as lg
-from leakgauge.errors import ConfigError, DataError
+from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, inspect, records_seen
 from leakgauge.records import Records
 
@@ -377,3 +379,60 @@ def test_searches_whose_estimator_was_never_fitted():
     nested = model_selection.GridSearchCV(pipeline.make_pipeline(inner), {}, cv=2)
     checks = {one.name: one.verdict.value for one in inspect(nested.fit(X, CLASSES), (X, CLASSES)).checks}
     assert checks["largest leverage"] == "passes"
+
+
+NEIGHBOURS = fitted(neighbors.KNeighborsClassifier(3), CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (None, "an object of type NoneType is no model"),
+        (5, "an object of type int is no model"),
+        (0.5, "an object of type float is no model"),
+        (np.float64(0.5), "an object of type float64 is no model"),
+        (True, "an object of type bool is no model"),
+        (neighbors.KNeighborsClassifier, "KNeighborsClassifier is a class; give an instance of it"),
+        ((one for one in [NEIGHBOURS]), "an object of type generator is no model"),
+        (iter([NEIGHBOURS]), "an object of type list_iterator is no model"),
+        (neighbors.KNeighborsClassifier(), "KNeighborsClassifier is not fitted"),
+        (pipeline.make_pipeline(preprocessing.StandardScaler(), svm.SVC()), "Pipeline ending in SVC is not fitted"),
+        (linear_model.Ridge(), "Ridge is not fitted"),
+        (lambda table: NEIGHBOURS.predict(table), "what a function predicts by cannot be read"),
+        (functools.partial(lambda held, table: table, 5), "what a function predicts by cannot be read"),
+        (len, "what a function predicts by cannot be read"),
+        (object(), "an object of type object holds nothing that can be read"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("records", [None, (X, CLASSES)], ids=["alone", "with records"])
+def test_what_cannot_be_read_is_not_said_to_hold_nothing(model, said, records):
+    with pytest.raises(ModelError, match=re.escape(said)):
+        inspect(model, records)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NEIGHBOURS.predict,
+        (lambda held: lambda table: held.predict(table))(NEIGHBOURS),
+        functools.partial(NEIGHBOURS.predict),
+        [NEIGHBOURS],
+        {"model": NEIGHBOURS},
+    ],
+    ids=["method", "closure", "partial", "list", "dict"],
+)
+def test_what_holds_a_model_is_read(model):
+    assert Kind.ROWS in {kind for _, kind, _ in places(inspect(model, (X, CLASSES)))}
+
+
+def test_an_estimator_that_keeps_its_fit_under_other_names_is_read():
+    """scikit-learn takes it for not fitted."""
+
+    class Own(dummy.DummyClassifier):
+        def fit(self, X, y):
+            self.kept = X
+            return self
+
+    assert inspect(Own().fit(X, CLASSES), (X, CLASSES)).exit_code == 1
+    assert inspect(preprocessing.FunctionTransformer(), (X, CLASSES)).findings == (), "which has nothing to learn"

@@ -16,7 +16,7 @@ from pydantic import (
 )
 
 from leakgauge.auditing.scores_file import read_scores
-from leakgauge.auditing.subject import Subject, is_fitted, refuse_form, subject
+from leakgauge.auditing.subject import Subject, refuse_form, subject
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
 from leakgauge.inspecting import read_model
@@ -33,6 +33,7 @@ from leakgauge.models import (
     looked_at,
     with_state,
 )
+from leakgauge.models.sklearn import is_fitted
 from leakgauge.records import (
     Native,
     Records,

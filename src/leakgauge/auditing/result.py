@@ -9,6 +9,9 @@ from dataclasses import dataclass, field, replace
 from leakgauge.auditing.finding import Finding
 from leakgauge.statistics import Estimate
 
+OWN_CLASS = "own class"
+"""The only class of all records where a loss or a logit was given: which it is, and which others there are, is not."""
+
 
 @dataclass(frozen=True)
 class Description:
@@ -81,6 +84,11 @@ class Description:
     def only_scores(self) -> bool:
         """Whether only scores were given: nothing can be trained, and the model is asked nothing more."""
         return self.n_features == 0
+
+    @property
+    def knows_classes(self) -> bool:
+        """Whether accuracy is known: a loss does not say whether another class was more probable than the true one."""
+        return not (self.only_scores and self.classes[:1] == (OWN_CLASS,))
 
 
 @dataclass(frozen=True)

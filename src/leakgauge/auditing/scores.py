@@ -17,8 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
+from leakgauge.auditing.result import OWN_CLASS
+from leakgauge.auditing.rounding import Rounding, rounding_of
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.checking import instance, optional
 from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.progress import ShownProgress, reported
@@ -31,7 +34,7 @@ SUM_SLACK = 1e-3
 FEWEST_OF_A_KIND = 2
 """Reference models with each record, and without it."""
 
-OWN_CLASS, OTHERS = "own class", "all others"
+OTHERS = "all others"
 
 RECORD, LABEL = "record", "label"
 """Columns that are made here."""
@@ -86,6 +89,7 @@ def audit_scores(
     >>> result.verdict.value
     'fails'
     """
+    settings = optional(instance(Settings))("settings", settings) or Settings()
     what = scored_subject(
         member,
         probabilities=probabilities,
@@ -98,7 +102,7 @@ def audit_scores(
         name=name,
     )
     with reported(progress) as tell:
-        return audit_subject(what, replace(settings or Settings(), groups=tuple(groups or ())), progress=tell)
+        return audit_subject(what, replace(settings, groups=tuple(groups or ())), progress=tell)
 
 
 def scored_subject(
@@ -115,12 +119,13 @@ def scored_subject(
     classes: Sequence[Value] | None = None,
     ids: Indices | NDArray[np.str_] | None = None,
     note: str = "",
+    written: Floats | None = None,
 ) -> Subject:
     """Bring scores into the form in which a model is audited; most arguments are those of :func:`audit_scores`.
 
     ``classes`` are the names of the classes in the order of the probabilities, by default 0, 1, 2, …; ``ids`` are
-    unique names of the records, whole numbers or text ``[n]``, by default their places; and ``note`` is what the report
-    says of the scores beside.
+    unique names of the records, whole numbers or text ``[n]``, by default their places; ``note`` is what the report
+    says of the scores beside; and ``written`` are the numbers of which the scores are averages, if they are.
 
     Raises:
         DataError: the arrays do not fit together, or hold something that cannot be used.
@@ -165,6 +170,7 @@ def scored_subject(
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
+        rounding=_rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores),
     )
 
 
@@ -212,6 +218,28 @@ def _logs(form: str, what: str, values: Any, shape: tuple[int, ...]) -> Floats:
         of_own = -found if form == "loss" else -np.logaddexp(0.0, -found)
         others = np.log(-np.expm1(-found)) if form == "loss" else -np.logaddexp(0.0, found)
     return np.stack([of_own, others], axis=-1)
+
+
+def _rounding(
+    form: str,
+    scores: Any,
+    codes: Indices,
+    inside: Flags,
+    written: Floats | None,
+    shadow_members: Any,
+    shadow_scores: Any,
+) -> Rounding | None:
+    """The rounding of the scores, or of those of the reference models if that may hide more."""
+
+    def of_true(given: Any) -> Floats:
+        numbers = np.asarray(given, dtype=np.float64)
+        return numbers[..., np.arange(len(codes)), codes] if form == "probabilities" else numbers
+
+    found = [rounding_of(form, of_true(scores), inside, written=written)]
+    if shadow_members is not None:
+        members = np.asarray(shadow_members).astype(bool)
+        found.append(rounding_of(form, of_true(shadow_scores), members, of_references=True))
+    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
 
 
 def _classes(form: str, labels: ArrayLike | None, own: Floats) -> tuple[Indices, tuple[Any, ...]]:
@@ -294,7 +322,7 @@ def _numbers(what: str, values: Any, n_axes: int) -> Floats:
     """Finite numbers."""
     try:
         found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise DataError(f"{what} must be numbers") from None
     if found.ndim != n_axes:
         raise DataError(f"{what} must be of {n_axes} dimension{'s' * (n_axes > 1)}; got {found.ndim}")

@@ -91,6 +91,7 @@ def read_scores(path: Path, references: Path | None, *, groups: Sequence[str], n
             classes=classes,
             ids=records.ids,
             note=" ".join(filter(None, notes)),
+            written=None if len(own) == len(records) else own.written,
         )
     except DataError as error:
         both = path if references is None else f"{path} and {references}"
@@ -195,6 +196,11 @@ class _Rows:
         if len(probabilities) == 1:
             raise self.error(f"{probabilities[0]!r} is the only column of probabilities; give one for each class")
         return held[0]
+
+    @property
+    def written(self) -> Floats:
+        """The answers as they stand in the file ``[rows, k]``."""
+        return np.column_stack([self.numbers(name) for name in self.columns])
 
     @property
     def form(self) -> str:

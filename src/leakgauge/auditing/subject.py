@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.auditing.rounding import Rounding
 from leakgauge.auditing.settings import Settings
 from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
@@ -33,7 +34,7 @@ from leakgauge.models import (
     wrap,
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
-from leakgauge.models.sklearn import name_of, refuse_class
+from leakgauge.models.sklearn import is_fitted, name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
@@ -69,6 +70,7 @@ class Subject:
         endpoint: where the released model is asked, until :meth:`opened` makes a model of it.
         artefact: gives the model as it would be handed over, or what its file holds; ``None`` where it is only asked,
             and where the learner is to train it.
+        rounding: of scores that seem to be rounded.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Subject:
     only_scores: bool = False
     endpoint: Endpoint | None = None
     artefact: Callable[[], Any] | None = field(default=None, repr=False)
+    rounding: Rounding | None = field(default=None, repr=False)
 
     __repr__ = shapes
 
@@ -443,17 +446,3 @@ def refuse_readers(attacks: Sequence[str | MembershipAttack]) -> None:
 def as_learner(given: Any) -> Learner:
     """A learner, or an estimator as one."""
     return given if isinstance(given, Learner) else SklearnLearner(given)
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Whether a scikit-learn estimator has been fitted."""
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    except TypeError:  # not a scikit-learn class: take it as it is
-        return True
-    return True

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
 
 from leakgauge.arrays import Flags, Floats
 from leakgauge.claims.claim import Claim
@@ -41,6 +42,12 @@ LEAST_SHARE_AT_CLIP = 0.9
 
 MOST_GUESSES = 2_500
 """Guesses of the test of (epsilon, delta) at most: more take long and refute no more."""
+
+REVERSED_LEVEL = 1e-6
+"""With which probability scores that know nothing of the coins are said to look reversed, at most."""
+
+ALL_EQUAL = "all scores are equal, so that no canary can be distinguished; give scores of the trained model"
+"""Why these refute nothing."""
 
 FACTORS = (2.0, 4.0)
 """Times the claimed mu at which the power is given."""
@@ -178,7 +185,9 @@ def measure_claim(
     except ValueError as error:
         raise DataError(str(error)) from None
     largest = test.largest_epsilon(delta)
-    outcome, reason = _decided(claim, result.is_refuted, test.can_refute, largest, share_at_clip)
+    equal = np.ptp(differences) == 0 or np.ptp(np.asarray(scores, dtype=np.float64)) == 0
+    doubt = ALL_EQUAL if equal else _reversed(differences, coins, grid.counts)
+    outcome, reason = _decided(claim, result.is_refuted, test.can_refute, largest, share_at_clip, doubt=doubt)
     return ClaimTest(
         claim,
         outcome,
@@ -236,8 +245,16 @@ def measure_claim_many(
         epsilon, largest = bound(found, confidence), bound(1.0 * coins, confidence).low
     except ValueError as error:
         raise DataError(str(error)) from None
+    half = len(coins) // 2
+    doubt = ALL_EQUAL if np.ptp(found) == 0 else _reversed(found, coins, ((half, half),))
     outcome, reason = _decided(
-        stated, epsilon.low > claim.epsilon, largest > claim.epsilon, largest, share_at_clip, what="models"
+        stated,
+        epsilon.low > claim.epsilon,
+        largest > claim.epsilon,
+        largest,
+        share_at_clip,
+        doubt=doubt,
+        what="models",
     )
     rng, power = np.random.default_rng(0), {}
     for factor in FACTORS if claim.mu is not None and largest > claim.epsilon else ():
@@ -269,13 +286,27 @@ def _decided(
     can_refute: bool,
     largest: float,
     share_at_clip: float | None,
+    *,
+    doubt: str,
     what: str = "canaries",
 ) -> tuple[Outcome, str]:
-    """The outcome and its reason. A refutation holds whatever the canaries are like."""
+    """The outcome and its reason. A refutation holds whatever the canaries are like.
+
+    Args:
+        claim: as it is tested.
+        is_refuted: by the scores.
+        can_refute: whether the best scores would.
+        largest: epsilon that these could show.
+        share_at_clip: as for :func:`measure_claim`.
+        doubt: why such scores refute nothing, whatever the training does; empty where they may.
+        what: there is a score of each.
+    """
     if share_at_clip is not None and not 0 <= share_at_clip <= 1:
         raise DataError(f"share_at_clip must be in [0, 1], got {share_at_clip}; it is a share of steps")
     if is_refuted:
         return Outcome.REFUTED, f"refuted: {claim.statement} ({claim.adjacency})"
+    if doubt:
+        return Outcome.CANNOT_TEST, f"cannot test: {doubt}"
     if not can_refute:
         can_claim_noise = claim.noise is None and what == "canaries"
         return Outcome.CANNOT_TEST, (
@@ -289,6 +320,30 @@ def _decided(
             f"{LEAST_SHARE_AT_CLIP:.0%} are needed); use larger values"
         )
     return Outcome.NOT_REFUTED, f"not refuted: {claim.statement} ({claim.adjacency}); this is no proof of the claim"
+
+
+def _reversed(scores: Floats, coins: Flags, counts: Sequence[tuple[int, int]]) -> str:
+    """That significantly fewer guesses are correct than by chance; empty where they are not.
+
+    Of scores that know nothing of fair coins the number of correct guesses is binomial with 1/2; where a fixed number
+    of models was trained with the canary, it is as many on average and varies no more. Equal scores are put in an order
+    that does not depend on the coins. Over several numbers of guesses the level is divided (Bonferroni).
+
+    Args:
+        scores: one for each canary or model ``[m]``.
+        coins: bool ``[m]``.
+        counts: how many of the highest are guessed to be included, and of the lowest not to be.
+    """
+    mixed = np.random.default_rng(0).permutation(len(scores))
+    ordered = coins[mixed][np.argsort(scores[mixed], kind="stable")]
+    for n_high, n_low in counts:
+        n, correct = n_high + n_low, int(ordered[len(ordered) - n_high :].sum() + (~ordered[:n_low]).sum())
+        if binom.cdf(correct, n, 0.5) <= REVERSED_LEVEL / len(counts):
+            return (
+                f"only {correct:,} of {n:,} guesses are correct, far fewer than by chance, so that the scores look "
+                "reversed; higher means included: give them with the other sign, and the coins in the same order"
+            )
+    return ""
 
 
 def _coverage(claim: Claim, *, is_one_run: bool, reference: bool, share_at_clip: float | None) -> tuple[str, ...]:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import islice
+from numbers import Number
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ConfigError, DataError
+from leakgauge.checking import optional, text
+from leakgauge.errors import ConfigError, DataError, ModelError, user_code
+from leakgauge.escaping import one_line
 from leakgauge.inspecting.findings import ModelFinding
 from leakgauge.inspecting.formats import Content, onnx_content, read_model
 from leakgauge.inspecting.records_seen import RecordsSeen, as_persons
 from leakgauge.inspecting.searching import findings_of
 from leakgauge.inspecting.structure import RULES, CheckVerdict, StructuralCheck, StructuralRule, structural_checks
+from leakgauge.inspecting.walking import walk
 from leakgauge.models.onnx import checked_onnx
-from leakgauge.models.sklearn import GIVE_THOSE, other_columns
+from leakgauge.models.sklearn import GIVE_THOSE, is_fitted, name_of, other_columns, refuse_class
 from leakgauge.records import Native, Records
 
 
@@ -79,16 +86,22 @@ def inspect(
         name: how the model is called.
 
     Raises:
-        ModelError: the model file cannot be read.
+        ModelError: the model file cannot be read, or ``model`` is none: not fitted, a class, a number, nothing; or a
+            function in which nothing was found, since what else it predicts by cannot be read.
         DataError: the records cannot be used.
         ConfigError: there is no such rule.
     """
+    optional(text)("name", name)
     chosen = RULES.get(rule) if isinstance(rule, str) else rule
+    if not isinstance(rule, str | StructuralRule):
+        shown = rule if isinstance(rule, int | float | None) else f"a value of type {one_line(type(rule).__name__)}"
+        raise ConfigError(f"rule must be one of {', '.join(map(repr, RULES))}, or a StructuralRule, got {shown}")
     if chosen is None:
         raise ConfigError(f"rule {rule!r} is not known; use one of {', '.join(map(repr, RULES))}")
     opened, called = opened_model(model)
+    _refuse_unreadable(opened)
     seen = as_seen(opened, records, target, persons)
-    return Inspection(
+    found = Inspection(
         model=name or called,
         n_records=None if seen is None else len(seen),
         n_persons=None if seen is None else len(np.unique(seen.persons)),
@@ -96,6 +109,58 @@ def inspect(
         checks=structural_checks(opened, seen, chosen),
         rule=chosen.name,
     )
+    if not found.exit_code and isinstance(_innermost(opened), FUNCTIONS):
+        raise ModelError(
+            "what a function predicts by cannot be read (variables of its module, files, servers), so that nothing "
+            "found in it says nothing; give the model itself"
+        )
+    return found
+
+
+FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
+"""Whose insides cannot be read, but for what is bound to them."""
+
+
+def _innermost(model: Any) -> Any:
+    """The function that others are made of."""
+    while isinstance(model, partial):
+        model = model.func
+    return model
+
+
+def _refuse_unreadable(model: Any) -> None:
+    """Refuse what holds no fitted model, in which nothing would be found.
+
+    Raises:
+        ModelError: says what it is.
+    """
+    refuse_class(model)
+    kind = one_line(type(model).__name__)
+    if model is None or isinstance(model, Number | np.bool_ | Iterator):
+        raise ModelError(f"an object of type {kind} is no model; {EXPECTED}")
+    if hasattr(model, "get_params") and hasattr(model, "fit"):
+        with user_code(name_of(model), "get_params or __sklearn_is_fitted__"):
+            settings, held = set(model.get_params(deep=False)), getattr(model, "__dict__", {})
+            # Estimators of users may keep what they learned under names without an underscore.
+            extra = {name for name in held if held[name] is not None} - settings
+            known = type(model).__module__.partition(".")[0] in SAYING_WHETHER_FITTED
+            unfitted = not is_fitted(model) and (known or not extra)
+        if unfitted:
+            raise ModelError(f"{name_of(model)} is not fitted, and what a fit leaves is looked for; fit it first")
+    elif not isinstance(_innermost(model), FUNCTIONS) and _is_bare(model):
+        raise ModelError(f"an object of type {kind} holds nothing that can be read; {EXPECTED}")
+
+
+SAYING_WHETHER_FITTED = ("sklearn", "xgboost", "lightgbm")
+"""Libraries whose estimators scikit-learn knows to be fitted or not."""
+
+EXPECTED = "expected a fitted estimator, a module, a state dictionary, or the path of a model file"
+
+
+def _is_bare(model: Any) -> bool:
+    """Whether a walk comes to nothing but the object itself."""
+    first, *others = islice(walk(model, None, lambda _: True), 2)
+    return not others and not isinstance(first.value, np.ndarray | list)
 
 
 def opened_model(model: Any) -> tuple[Any, str]:
@@ -126,6 +191,14 @@ def _names_of(table: Any) -> list[str] | None:
     return [str(name) for name in table.columns] if hasattr(table, "columns") else None
 
 
+def _listed(persons: Any) -> Any:
+    """As an array ``[n]``, where it is a list; else a number."""
+    try:
+        return np.asarray(persons if hasattr(persons, "shape") else list(persons), dtype=object)
+    except (TypeError, ValueError):
+        return 0
+
+
 def as_seen(
     model: Any, records: Any, target: str | None, persons: Sequence[Any] | NDArray[Any] | None
 ) -> RecordsSeen | None:
@@ -134,6 +207,8 @@ def as_seen(
     Raises:
         DataError: they cannot be used.
     """
+    if persons is not None and (isinstance(persons, str | bytes | Iterator) or np.ndim(_listed(persons)) != 1):
+        raise DataError("persons must be a list of names, one for each record")
     if records is None:
         return None
     if isinstance(records, Records):

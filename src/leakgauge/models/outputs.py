@@ -12,6 +12,9 @@ from leakgauge.arrays import Floats
 SUM_SLACK = 0.02
 """How far probabilities that a model answers may add up to something other than 1: in half precision they do."""
 
+MOST_DECIMALS = 5
+"""Answers with no more decimals are said to be rounded."""
+
 
 class Outputs(StrEnum):
     """What the outputs of a classifier mean, one for each class, or a single one for the second of two classes."""
@@ -71,3 +74,16 @@ def _likelihood(meaning: Outputs, answered: Floats, labels: NDArray[np.int64]) -
     """The mean log-probability of the labels; single answers of 0 count as hardly possible."""
     logs = meaning.log_probabilities(answered)
     return float(np.maximum(logs[np.arange(len(labels)), labels], -20.0).mean())
+
+
+def n_decimals(numbers: Floats, most: int = MOST_DECIMALS) -> int | None:
+    """With how many decimals all numbers can be written, if with few; ``None`` otherwise.
+
+    Args:
+        numbers: of any shape.
+        most: decimals that are few.
+
+    >>> n_decimals(np.array([0.25, 0.5])), n_decimals(np.array([1 / 3]))
+    (2, None)
+    """
+    return next((n for n in range(most + 1) if np.allclose(numbers, np.round(numbers, n), rtol=0, atol=1e-12)), None)

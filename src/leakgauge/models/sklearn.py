@@ -115,19 +115,13 @@ def wrap(estimator: Estimator, schema: Schema) -> SklearnModel:
         ModelError: not an estimator, not fitted, of the wrong task, or fitted on labels the schema does not know.
     """
     from sklearn.base import is_classifier, is_regressor
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
 
     if not hasattr(estimator, "predict"):
         raise ModelError(
             f"{name_of(estimator)} has no predict method; expected a classifier, a regressor or a pipeline"
         )
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        raise ModelError(f"{name_of(estimator)} is not fitted; fit it first, or give it as a learner") from None
-    except TypeError:
-        pass  # not a scikit-learn class; it answers or it does not
+    if not is_fitted(estimator):
+        raise ModelError(f"{name_of(estimator)} is not fitted; fit it first, or give it as a learner")
     if schema.task == "regression":
         if is_classifier(estimator):
             raise ModelError(f"{name_of(estimator)} is a classifier but the label {schema.target.name!r} is numeric")
@@ -140,6 +134,20 @@ def wrap(estimator: Estimator, schema: Schema) -> SklearnModel:
     if hasattr(estimator, "predict_proba"):
         return SklearnProbabilities(estimator, schema)
     return SklearnLabels(estimator, schema)
+
+
+def is_fitted(estimator: Estimator) -> bool:
+    """Whether a scikit-learn estimator has been fitted."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    except TypeError:  # not a scikit-learn class: take it as it is
+        return True
+    return True
 
 
 def fit(estimator: Estimator, X: object, y: object, **given: object) -> tuple[Estimator, bool]:

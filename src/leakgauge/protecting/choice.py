@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from leakgauge.auditing import Settings, Subject
+from leakgauge.checking import instance
 from leakgauge.defences import (
     Binning,
     Defence,
@@ -32,6 +33,16 @@ MOST_REMOVABLE = 2000
 
 WEAKEST = "weakest"
 """Stands for the number of a defence whose weakest strength that passes is searched for."""
+
+
+def check_given(what: object, settings: object) -> None:
+    """Refuse what is no subject, or no settings.
+
+    Raises:
+        ConfigError: says what was expected.
+    """
+    instance(Subject, hint="give lg.subject(model, train, holdout)")("what", what)
+    instance(Settings)("settings", settings)
 
 
 @dataclass(frozen=True)

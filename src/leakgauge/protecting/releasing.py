@@ -13,6 +13,7 @@ import json
 import os
 import platform
 from dataclasses import asdict, dataclass
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ import sklearn
 
 from leakgauge._version import __version__
 from leakgauge.auditing import Settings, Subject
+from leakgauge.checking import instance
 from leakgauge.defences import Defence, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.inspecting import Cleaned, Inspection, cleaned, inspect, read_model, written
 from leakgauge.models import SAFETENSORS_SUFFIX, Model, is_module
 from leakgauge.models.converting import require_new, write_new
-from leakgauge.protecting.choice import Strengths, named_defence
+from leakgauge.protecting.choice import Strengths, check_given, named_defence
 
 FORMAT = "leakgauge release 1"
 
@@ -79,7 +81,7 @@ def release(what: Subject, settings: Settings, defence: Defence | str, path: str
     Raises:
         ModelError: the defence is one of the outputs, which no file can have; the learner cannot be trained with it;
             the model cannot be written without pickle; or the file exists.
-        ConfigError: no such defence.
+        ConfigError: no such defence, or an argument is of another type.
         MissingExtra: what the defence or the format needs is not installed.
 
     >>> import tempfile
@@ -92,7 +94,10 @@ def release(what: Subject, settings: Settings, defence: Defence | str, path: str
     ...     lg.release(what, lg.Settings(), "unchanged", f"{folder}/model.skops")
     <ReleasedModel: model.skops, no defence, without a guarantee>
     """
-    path = Path(path)
+    check_given(what, settings)
+    path = Path(instance(str, PathLike)("path", path))
+    if not path.name:
+        raise ConfigError(f"path must name a file, got {str(path)!r}")
     sidecar = path.with_name(path.name + SIDECAR)
     require_new(path, path.suffix.lower())
     if os.path.lexists(sidecar):

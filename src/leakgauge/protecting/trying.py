@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from leakgauge.defences import Binning, Defence, Ensemble, LabelsOnly, OutputDef
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
-from leakgauge.protecting.choice import Strengths, default_defences, n_refits
+from leakgauge.protecting.choice import Strengths, check_given, default_defences, n_refits
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.statistics import bonferroni_confidence, clustered_mean
@@ -63,9 +64,11 @@ def protect(
 
     Raises:
         InputError: the model without any defence cannot be audited.
-        ConfigError: two defences have one name.
+        ConfigError: two defences have one name, or an argument is of another type.
     """
+    check_given(what, settings)
     optional(many(instance(Defence, Strengths)))("defences", defences)
+    optional(instance(str, PathLike))("run", run)
     chosen = [Unchanged(), *(default_defences(what, settings) if defences is None else defences)]
     possible = [each for one in chosen for each in (one.defences if isinstance(one, Strengths) else (one,))]
     names = [one.name for one in possible]

@@ -309,6 +309,8 @@ def released(audit: AuditDocument) -> str:
     """What the released model answers, in words."""
     what = audit.description
     answers = _ANSWERS.get(what.answers, what.answers)
+    if not what.knows_classes and what.answers == "probabilities":
+        answers = "the probability of what is true, as a loss or logit"
     width = audit.method.get("bin_width")
     if what.released == "binned" and isinstance(width, int | float):
         return f"binned probabilities (bin width {short(width)})"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.checking import flag, optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import Model, Release, answers, kind_of, wrap
@@ -435,8 +436,8 @@ class FunctionLearner(Learner):
         self, function: Callable[[Records, int], Model], *, randomised: bool = True, name: str | None = None
     ) -> None:
         self.function = function
-        self._randomised, self._tried = randomised, False
-        self._name: str = name or str(getattr(function, "__name__", type(function).__name__))
+        self._randomised, self._tried = flag("randomised", randomised), False
+        self._name: str = optional(text)("name", name) or str(getattr(function, "__name__", type(function).__name__))
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
+from leakgauge.auditing.rounding import Rounding
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
@@ -33,6 +34,12 @@ MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 LEFT_OUT_MEASURES = {
     "advantage": "membership advantage, attacks that were left out",
     "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, attacks that were left out",
+}
+"""By the limit that they would have been compared with."""
+
+ROUNDED_MEASURES = {
+    "advantage": "membership advantage, digits of the scores",
+    "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, digits of the scores",
 }
 """By the limit that they would have been compared with."""
 
@@ -433,6 +440,41 @@ def left_out_finding(
         for (name, measure) in LEFT_OUT_MEASURES.items()
         if (limit := getattr(rule, name)) is not None
     ]
+
+
+def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Finding]:
+    """That scores were rounded so far that no attack on them can show that a limit is kept.
+
+    Args:
+        rounding: of the scores; ``None`` where none is seen.
+        rule: a threshold between records of one score changes an advantage, and a true-positive rate at 1 %, by as much
+            as their share at most; where the limit allows that, nothing is said.
+    """
+    if rounding is None:
+        return []
+    whose = "scores of the reference models" if rounding.of_references else "scores"
+    if rounding.n_values == 1:
+        seen = f"all records have the same {'score' if whose == 'scores' else 'score of the reference models'}"
+    else:
+        seen = f"the {whose}, or their probabilities, have at most {rounding.decimals} decimals, and the most frequent "
+        seen += f"is that of {100 * rounding.share:.3g} % of the members or of the others"
+    reason = (
+        f"{seen}. No attack can distinguish these, and the digits that are lost may hide an advantage of "
+        f"{number(rounding.share)}"
+    )
+    remedy = (
+        "give scores with all their digits, of double precision; if the model outputs labels, or probabilities "
+        'that are as coarse as these, declare it (outputs = "labels", or "binned" with the bin_width, in [release])'
+    )
+    allowed = {"advantage": rule.advantage, "tpr_ratio": None if rule.tpr_ratio is None else rule.tpr_ratio / 100}
+    return [
+        Finding(
+            "membership", ROUNDED_MEASURES[name], None, float(name == "tpr_ratio"), getattr(rule, name),
+            Verdict.CANNOT_TELL, reason, remedy,
+        )
+        for name, most in allowed.items()
+        if most is not None and rounding.share > most
+    ]  # fmt: skip
 
 
 def unsteady_finding(n_moved: int, n: int, rule: ReleaseRule) -> list[Finding]:

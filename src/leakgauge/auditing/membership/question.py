@@ -19,9 +19,11 @@ from leakgauge.auditing.membership.findings import (
     LEFT_OUT_MEASURES,
     MEMBERSHIP_TAIL_MEASURE,
     OUTLIER_LEVEL,
+    ROUNDED_MEASURES,
     advantage_measure,
     findings,
     left_out_finding,
+    rounded_finding,
     shadows_finding,
     unsteady_finding,
 )
@@ -47,6 +49,7 @@ from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.result import Description
+from leakgauge.auditing.rounding import Rounding
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tails import largest_odds
@@ -66,6 +69,9 @@ if TYPE_CHECKING:
     from leakgauge.auditing.gate import Written
 
 SHADOWS = "shadow models"
+
+ROUNDING = "rounding"
+"""What the method says of scores that seem to be rounded."""
 
 LARGEST_ERROR_OF_SHARE = 0.5
 """A share of the holdout that is known no better is none to be printed."""
@@ -130,7 +136,8 @@ class MembershipAnswer(Answer):
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
         """The advantages and the tails; what kept attacks from being carried out."""
-        return _findings(self._judged(case), case.description, case.settings.rule, situation)
+        part, rule = self._judged(case), case.settings.rule
+        return _findings(part, case.description, rule, situation, rounding=_rounding(case))
 
     def notes(self, case: Case) -> list[str]:
         """What the shadow models share, which failed, and what the attacker of a regressor is given."""
@@ -217,12 +224,12 @@ class MembershipAnswer(Answer):
 
     def method(self, case: Case) -> Mapping[str, Any]:
         """Which attacks, how many shadow models, and by which engine."""
-        table = self.shadows
+        table, rounding = self.shadows, _rounding(case)
         return {
             "attacks": [one.result.title for one in self.attacked],
             "shadow_models": 0 if table is None else len(table),
             "shadow_engine": None if table is None else table.engine,
-        }
+        } | ({} if rounding is None else {ROUNDING: rounding.as_json()})
 
     def columns(self, case: Case) -> Mapping[str, Sequence[Any]]:
         """Score of the strongest attack, success of attacks, and who stands out."""
@@ -330,7 +337,8 @@ class Membership(Question):
         audit = written.audit
         titles, carried_out = [one.title for one in audit.attacks], audit.method.get("attacks")
         lost = [one for one in carried_out if one not in titles] if isinstance(carried_out, list | tuple) else []
-        made = _findings(audit, audit.description, written.rule, written.situation, lost)
+        rounding = Rounding.written(audit.method.get(ROUNDING))
+        made = _findings(audit, audit.description, written.rule, written.situation, lost, rounding)
         if audit.attacks:  # without any, the finding says so
             made += written.unanswered(cls, "attacks", titles, advantage_measure)
         return written.worse_of(made, cls)
@@ -350,7 +358,8 @@ class Membership(Question):
     @classmethod
     def limit_of(cls, finding: Finding) -> str:
         """True-positive rates have a limit of their own."""
-        return "tpr_ratio" if finding.measure in (TPR_MEASURE, LEFT_OUT_MEASURES["tpr_ratio"]) else cls.limit
+        rates = (TPR_MEASURE, LEFT_OUT_MEASURES["tpr_ratio"], ROUNDED_MEASURES["tpr_ratio"])
+        return "tpr_ratio" if finding.measure in rates else cls.limit
 
     @classmethod
     def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
@@ -373,10 +382,30 @@ def said_of_holdout(share: float, standard_error: float, p_value: float) -> str:
     return f"{finds}; it estimates their share as {estimated}, and finds large shares only."
 
 
+def _rounding(case: Case) -> Rounding | None:
+    """Of the scores, where the released outputs are finer."""
+    rounding = case.what.rounding
+    return None if rounding is None or not rounding.matters(case.settings) else rounding
+
+
 def _findings(
-    part: MembershipPart, description: Description, rule: ReleaseRule, situation: Situation, lost: Sequence[str] = ()
+    part: MembershipPart,
+    description: Description,
+    rule: ReleaseRule,
+    situation: Situation,
+    lost: Sequence[str] = (),
+    rounding: Rounding | None = None,
 ) -> list[Finding]:
-    """All that a part of a document comes to under a rule; `lost` are titles of attacks that the part lacks."""
+    """All that a part of a document comes to under a rule.
+
+    Args:
+        part: of the document.
+        description: of what was audited.
+        rule: to apply.
+        situation: for the advice.
+        lost: titles of attacks that the part lacks.
+        rounding: of the scores.
+    """
 
     def of(judge: Callable[..., list[Finding]]) -> list[Finding]:
         return judge(
@@ -395,4 +424,5 @@ def _findings(
         *shadows_finding(part.no_shadows, rule),
         *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
+        *rounded_finding(rounding, rule),
     ]

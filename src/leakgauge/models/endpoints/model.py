@@ -24,12 +24,9 @@ from leakgauge.models.endpoints.asking import Asker, Tell
 from leakgauge.models.endpoints.kept import FOLDER
 from leakgauge.models.endpoints.protocols import UnusableAnswerError
 from leakgauge.models.endpoints.settings import Endpoint, EndpointOutputs, Protocol
-from leakgauge.models.outputs import Outputs, meaning_of
+from leakgauge.models.outputs import Outputs, meaning_of, n_decimals
 from leakgauge.records import Records, Value
 from leakgauge.records.columns import in_order
-
-MOST_DECIMALS = 5
-"""Answers with no more decimals are said to be rounded."""
 
 SINGLE_PRECISION_SLACK = 1e-6
 """How far probabilities in single precision may be from summing to 1."""
@@ -319,17 +316,6 @@ class RemoteRegression(RemoteModel, RegressionAccess):
         """Predicted values ``[m]``."""
         values: Floats = self._answers(X)
         return values
-
-
-def n_decimals(numbers: Floats) -> int | None:
-    """With how many decimals all numbers can be written, if with few; ``None`` otherwise.
-
-    >>> n_decimals(np.array([0.25, 0.5])), n_decimals(np.array([1 / 3]))
-    (2, None)
-    """
-    return next(
-        (n for n in range(MOST_DECIMALS + 1) if np.allclose(numbers, np.round(numbers, n), rtol=0, atol=1e-12)), None
-    )
 
 
 def open_endpoint(

@@ -89,10 +89,13 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
 def _description(audit: AuditDocument) -> str:
     what = audit.description
     score = "RMSE" if what.answers == "values" else "accuracy"
+    scores = ""
+    if what.knows_classes:
+        scores = f"; {score} {number(what.train_score.value)} on training, "
+        scores += f"{number(what.holdout_score.value)} on holdout records"
     return (
         f"{what.n_train:,} training and {counted(what.n_holdout, 'holdout record')}; released outputs: "
-        f"{released(audit)}; {score} {number(what.train_score.value)} on training, "
-        f"{number(what.holdout_score.value)} on holdout records."
+        f"{released(audit)}{scores}."
     )
 
 
