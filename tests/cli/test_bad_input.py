@@ -215,6 +215,7 @@ def test_negative_numbers(cli: Callable, config: Written, option: str, value: in
         ("[rule]\nadvantage = -0.1", ["audit.toml: rule.advantage", "-0.1", "above 0"]),
         ("[rule]\nadvantage = 10", ["audit.toml: rule.advantage", "below 1"]),
         ("[rule]\ndtp = 0", ["audit.toml: rule.dtp", "above 0"]),
+        ("[rule]\nconfidence = 0.9999999999999999", ["audit.toml: rule.confidence", "at most 0.999999"]),
         ('[rule]\ndtp = "no"', ["audit.toml: rule.dtp", "'no'", '"none"']),
         ('[rule]\ndtp = "none"\nadvantage = "none"', ["no limit at all"]),
         ("[attacks]\nshadow_models = 2", ["shadow models must be 0 or at least 4"]),

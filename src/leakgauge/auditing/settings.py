@@ -13,7 +13,7 @@ from leakgauge.auditing.influence.settings import InfluenceLimits, InfluenceSett
 from leakgauge.auditing.membership.settings import MembershipLimits, MembershipSettings
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits, PropertySettings, TargetProperty
 from leakgauge.auditing.tables import Or, Part, said_of
-from leakgauge.checking import instance, number, one_of, optional, setting, text, whole
+from leakgauge.checking import confidence_level, instance, number, one_of, optional, setting, text, whole
 from leakgauge.errors import ConfigError
 from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
@@ -71,7 +71,7 @@ class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits)
             attack, in (1, 100); ``None``, the default, reports it and does not judge it.
         attacks: names of the membership attacks that suffice for a pass; ``None``, the default, takes all that are
             possible. Others that are carried out count as well.
-        confidence: simultaneous confidence of all intervals of one kind.
+        confidence: simultaneous confidence of all intervals of one kind, in (0.5, 0.999999].
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
         poisoned: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
@@ -80,7 +80,7 @@ class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits)
 
     confidence: float = setting(
         0.95,
-        number(above=0.5, below=1, hint="0.95 is the default"),
+        confidence_level(above=0.5, hint="0.95 is the default"),
         "simultaneous confidence of all intervals of one kind",
     )
 

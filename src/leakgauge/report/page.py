@@ -387,6 +387,7 @@ def _environment() -> Environment:
             "question": statement.question_title,
             "share": words.share,
             "short": words.short,
+            "per_cent": words.per_cent,
         }
     )
     environment.globals.update(

@@ -20,6 +20,7 @@ from leakgauge.report.words import (
     finding_line,
     from_below,
     listing,
+    per_cent,
     released,
     sentence,
     title_of,
@@ -213,7 +214,7 @@ def tally(document: Document) -> str:
 def rule(audit: AuditDocument) -> list[str]:
     """The release rule that the verdict refers to, in sentences."""
     said = [demand for chapter in CHAPTERS for demand in chapter.rule(audit)]
-    level = f"{100 * audit.rule.confidence:.3g} %"
+    level = per_cent(audit.rule.confidence)
     alone = f"Each interval on an advantage has a confidence of {level}"
     ours_alone = all(one.name in TITLES for one in audit.attacks)
     together = "together" if ours_alone else "of leakgauge together, and for all others together"
