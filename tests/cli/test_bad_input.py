@@ -323,6 +323,18 @@ def test_json_that_is_none(cli: Callable, write: Written) -> None:
     refused(cli("audit", write("list.json", "[1]")), "list.json", "expected a table")
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"data": {"dataset": "wine"}, "rule": {"advantage": 0.1, "advantage": 0.99}}', "'advantage'"),
+        ('{"data": {"dataset": "wine"}, "seed": 1, "data": {"dataset": "wine"}}', "'data'"),
+        ('{"data": {"dataset": "wine"}, "models": [{"kind": "recipe", "name": "tree", "name": "tree"}]}', "'name'"),
+    ],
+)
+def test_a_key_that_stands_twice_in_json(cli: Callable, write: Written, text: str, key: str) -> None:
+    refused(cli("audit", write("audit.json", text)), "audit.json", key, "twice")
+
+
 def test_a_file_that_is_no_text(cli: Callable, tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_bytes(b"\xff\xfe\x00")
     refused(cli("audit", "audit.toml"), "audit.toml", "UTF-8")
