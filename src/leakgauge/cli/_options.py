@@ -158,6 +158,17 @@ def tell_of_changes(run: Path, *names: str) -> None:
         remark(f"{name} in {run} was changed since the audit, or is damaged: its checksum is another one.")
 
 
+def tell_of_broken_seals(run: Path) -> None:
+    """Say of every file of a run folder that is not as the audit left it what became of it."""
+    from leakgauge.auditing import Run
+
+    broken = Run(run).broken_seals()
+    tell_of_changes(run, *broken)
+    for name, what in broken.items():
+        if what != "changed":
+            remark(f"{name} in {run} is missing." if what == "missing" else f"{name} in {run} is not of the audit.")
+
+
 def _budget(text: str | None) -> float | str | None:
     """Seconds, or the word of the file for no budget; ``None`` where none was given."""
     from leakgauge.errors import ConfigError

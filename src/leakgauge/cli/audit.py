@@ -120,7 +120,7 @@ def audit(
     if tested:
         document = {name: found.as_json() for name, found in tested.items()}
         outcome.run.write_text("claim.json", dumps(document, indent=2) + "\n")
-        outcome.run.seal()
+        outcome.run.seal("claim.json")
     if json:
         typer.echo(dump(outcome.document), nl=False)
     elif not quiet:
