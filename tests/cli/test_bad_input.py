@@ -216,6 +216,7 @@ def test_negative_numbers(cli: Callable, config: Written, option: str, value: in
         ("[rule]\nadvantage = 10", ["audit.toml: rule.advantage", "below 1"]),
         ("[rule]\ndtp = 0", ["audit.toml: rule.dtp", "above 0"]),
         ("[rule]\nconfidence = 0.9999999999999999", ["audit.toml: rule.confidence", "at most 0.999999"]),
+        ("[rule]\ndtp = 1e308", ["audit.toml: rule.dtp", "1e+308", "at most 100"]),
         ('[rule]\ndtp = "no"', ["audit.toml: rule.dtp", "'no'", '"none"']),
         ('[rule]\ndtp = "none"\nadvantage = "none"', ["no limit at all"]),
         ("[attacks]\nshadow_models = 2", ["shadow models must be 0 or at least 4"]),
@@ -404,6 +405,8 @@ def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, co
     [
         (["gate", "run", "--dtp", "low"], ["--dtp", "'low'", "none"]),
         (["gate", "run", "--advantage", "2"], ["advantage", "2.0", "(0, 1)"]),
+        (["gate", "run", "--dtp", "1e308"], ["dtp must be in (0, 100]", "1e+308", "the DTP-1 rule is 1.0"]),
+        (["gate", "run", "--tpr-ratio", "1e308"], ["tpr_ratio must be in (1, 100)", "1e+308"]),
         (["gate", "run", "--dtp", "none", "--advantage", "none"], ["no limit at all"]),
         (["records", "run", "--model", "forest"], ["no model 'forest'", "naive-bayes"]),
         (["records", "run", "--top", "0"], ["--top", "0", "at least 1"]),

@@ -64,7 +64,7 @@ class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits)
     predictions change no record's odds by more fails on that with probability at most ``(1 - confidence) / 4``.
 
     Args:
-        dtp: largest differential training privacy, in nats; ``None`` leaves it out.
+        dtp: largest differential training privacy, in nats, in (0, 100]; ``None`` leaves it out.
         queries: which queries the limit on DTP covers.
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
         tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
