@@ -350,6 +350,32 @@ def test_a_folder_with_other_things(cli: Callable, config: Written, tmp_path: Pa
     refused(cli("audit", config(), "--run", tmp_path), "not empty", "no audit", "--run")
 
 
+@pytest.mark.parametrize("command", ["audit", "protect"])
+def test_a_folder_with_links_of_somebody_else(cli: Callable, config: Written, tmp_path: Path, command: str) -> None:
+    """The link is not what is wrong with it, and is nothing to remove."""
+    (tmp_path / "latest").symlink_to("train.csv")
+    printed = cli(command, config(), "--run", ".")
+    refused(printed, "not empty", "--run")
+    assert "latest" not in printed.err
+
+
+@pytest.mark.parametrize("command", ["audit", "protect"])
+def test_a_run_folder_without_a_name(cli: Callable, config: Written, command: str) -> None:
+    printed = cli(command, config(), "--run", "")
+    assert printed.code == 2
+    assert "'--run': got an empty text, expected a folder" in " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize("command", [("gate",), ("report",), ("verify",), ("records",), ("compare", "elsewhere")])
+def test_a_folder_of_somebody_else_is_no_run(cli: Callable, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "latest").symlink_to("nowhere")
+    printed = cli(*command, "elsewhere")
+    assert printed.code == 2
+    assert "finished audit" in printed.err
+    assert "latest" not in printed.err
+
+
 def test_a_run_folder_that_cannot_be_made(cli: Callable, config: Written) -> None:
     refused(cli("audit", config(), "--run", "train.csv"), "train.csv", "cannot be made")
 

@@ -103,7 +103,7 @@ class Run:
                 raise StoreError(
                     f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
                 ) from None
-            refuse_links(self.folder)
+            self._refuse_links()
             for folder in (self.folder, *(self.folder / inside for inside in KEPT)):
                 for half_written in litter(folder) if folder.is_dir() else ():
                     half_written.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ class Run:
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, or ``None`` where there is none yet."""
-        refuse_links(self.folder)
+        self._refuse_links()
         try:
             content = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -199,13 +199,18 @@ class Run:
                 found[name] = "changed" if name in known else "added"
         return found
 
+    def _refuse_links(self) -> None:
+        """Refuse links in a run folder; in a folder without any file of ours they are not what is wrong with it."""
+        if any(os.path.lexists(self.folder / name) for name in (*SEALED, CHECKSUMS, *KEPT)):
+            refuse_links(self.folder)
+
     def _checksums(self) -> dict[str, str]:
         """The checksum of each file as the audit left it.
 
         Raises:
             StoreError: there are none, or they cannot be read.
         """
-        refuse_links(self.folder)
+        self._refuse_links()
         path = self.folder / CHECKSUMS
         try:
             lines = path.read_text(encoding="ascii").splitlines()
@@ -241,7 +246,7 @@ class Run:
 
     def written(self) -> Document:
         """The result of the finished audit as it stands in the file, verdicts and all."""
-        refuse_links(self.folder)
+        self._refuse_links()
         return load(self.folder / "result.json")
 
     @contextmanager
@@ -284,12 +289,12 @@ class Run:
     def write_text(self, name: str, text: str) -> Path:
         """Write a file of the folder: whole or not at all, mode 0600."""
         path = self.folder / name
-        refuse_links(self.folder)
+        self._refuse_links()
         write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
         return path
 
     def _read_csv(self, name: str, columns: list[str]) -> Iterator[dict[str, str]]:
-        refuse_links(self.folder)
+        self._refuse_links()
         path = self.folder / name
         try:
             with path.open(newline="", encoding="utf-8") as file:

@@ -27,6 +27,13 @@ def at_least(lowest: int) -> Callable[[int | None], int | None]:
     return checked
 
 
+def folder(text: str) -> Path:
+    """The path of a folder; an empty one, such as of a variable that is not set, would be the current folder."""
+    if not text or "\0" in text:
+        raise typer.BadParameter(f"got {'an empty text' if not text else 'a NUL character'}, expected a folder")
+    return Path(text)
+
+
 Source: TypeAlias = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A TOML file, or the name of a public data set such as breast-cancer.")
 ]

@@ -20,6 +20,7 @@ from leakgauge.cli._options import (
     TrainRecords,
     at_least,
     configured,
+    folder,
     tell_of_pickles,
 )
 from leakgauge.cli._progress import LogFile, Quiet, Verbose, followed, logged
@@ -38,6 +39,7 @@ def audit(
         Path | None,
         typer.Option(
             metavar="DIR",
+            parser=folder,
             help="The run folder. By default leakgauge-runs/<name>-<hash of everything that affects the results>.",
         ),
     ] = None,

@@ -143,9 +143,9 @@ def kept_folder(folder: str | Path) -> Path:
     except OSError as error:
         raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
     for inside, _, files in os.walk(folder):
-        refuse_links(Path(inside))
         if files and Path(inside).name not in KEPT:
             raise StoreError(f"folder {folder} is not empty and holds no finished training; name another with --run")
+        refuse_links(Path(inside))
     make_private(folder)
     return folder
 
