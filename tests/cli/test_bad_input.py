@@ -336,6 +336,36 @@ def test_a_key_that_stands_twice_in_json(cli: Callable, write: Written, text: st
     refused(cli("audit", write("audit.json", text)), "audit.json", key, "twice")
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(cli: Callable, config: Written, tmp_path: Path) -> None:
+    path = config()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert cli("explain", path).code == 0
+
+
+def test_a_table_is_no_run_folder(cli: Callable, tables: None) -> None:
+    refused(cli("compare", "train.csv", "holdout.csv"), "train.csv", "does not exist; give the folder of a finished")
+
+
+def test_attacks_of_the_rule_that_nobody_knows(cli: Callable, config: Written) -> None:
+    refused(cli("explain", config(rest='[rule]\nattacks = ["nosuch"]')), "rule.attacks: attack 'nosuch' is not known")
+
+
+@pytest.mark.parametrize("rest", ["[rule]\nattacks = []", "[attacks]\nnames = []"])
+def test_lists_of_no_attack(cli: Callable, config: Written, rest: str) -> None:
+    refused(cli("explain", config(rest=rest)), "the list is empty; leave it out, or name at least 1")
+
+
+def test_groups_by_an_unknown_column(cli: Callable, config: Written) -> None:
+    refused(cli("audit", config(rest='[attacks]\ngroup_by = "twon"')), "'twon'", "town")
+
+
+def test_ids_of_twenty_digits_in_a_csv(cli: Callable, config: Written, write: Written) -> None:
+    lines = "\n".join(f"{10**19 + i},{i},{'low' if i % 2 else 'high'}" for i in range(40))
+    write("people.csv", f"id,age,income\n{lines}\n")
+    data = '[data]\nfile = "people.csv"\ntarget = "income"\n[[data.columns]]\nname = "id"\nrole = "id"\n'
+    refused(cli("audit", config(data=data)), "column 'id'", "below 2**63", "a letter before each")
+
+
 def test_a_file_that_is_no_text(cli: Callable, tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_bytes(b"\xff\xfe\x00")
     refused(cli("audit", "audit.toml"), "audit.toml", "UTF-8")

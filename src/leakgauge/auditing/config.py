@@ -411,7 +411,7 @@ def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] 
             '[[models]] with kind = "scores" and this path'
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist; give a TOML file or the name of a data set") from None
     except OSError as error:

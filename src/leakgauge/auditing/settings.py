@@ -15,6 +15,7 @@ from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.checking import confidence_level, instance, number, one_of, optional, setting, text, whole
 from leakgauge.errors import ConfigError
+from leakgauge.membership.own import require_known
 from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
 
@@ -214,6 +215,16 @@ class Settings(FileSettings, PropertySettings, AttributeSettings, MembershipSett
         """
         chosen = one_of(Profile)("profile", profile)
         return cls(**{**PROFILES[chosen], **settings})
+
+    def require_known_attacks(self) -> None:
+        """Refuse a rule that asks for an attack which nobody knows, before anything is measured.
+
+        Raises:
+            ConfigError: it is none of ours, not installed, and none of the user's is given.
+        """
+        if not self.own_attacks:
+            for name in self.rule.attacks or ():
+                require_known(name, "rule.attacks")
 
     @property
     def release(self) -> Release:
