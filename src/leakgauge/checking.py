@@ -23,6 +23,9 @@ Check: TypeAlias = Callable[[str, Any], Any]
 MOST_SHOWN = 4
 """Numbers of a list in a message: a longer one may be a column of somebody's table."""
 
+HIGHEST_CONFIDENCE = 0.999999
+"""Of intervals: closer to 1 they say nothing, and the quantiles that they are made of have no end."""
+
 
 @dataclass(frozen=True)
 class Bounded:
@@ -125,6 +128,17 @@ def number(
 
     ends = {"gt": above, "ge": least, "lt": below, "le": most}
     return Bounded(check, {name: end for name, end in ends.items() if end is not None})
+
+
+def confidence_level(*, above: float = 0.0, hint: str = "") -> Check:
+    """A confidence of intervals, at most :data:`HIGHEST_CONFIDENCE`.
+
+    >>> confidence_level()("confidence", 1.0)
+    Traceback (most recent call last):
+    ...
+    leakgauge.errors.ConfigError: confidence must be in (0, 0.999999], got 1.0
+    """
+    return number(above=above, most=HIGHEST_CONFIDENCE, hint=hint)
 
 
 def _as_float(value: object) -> float:

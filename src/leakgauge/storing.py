@@ -40,7 +40,9 @@ def refuse_links(folder: Path) -> None:
     except OSError as error:
         raise StoreError(f"folder {folder} cannot be read ({error.strerror}); choose another") from None
     if links:
-        raise StoreError(f"{folder / links[0]} is a link or no file at all, and none of ours; remove it")
+        raise StoreError(
+            f"{folder / links[0]} is a link or no file at all, and leakgauge makes none; give another folder"
+        )
 
 
 def _is_plain(entry: os.DirEntry[str]) -> bool:

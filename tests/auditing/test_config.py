@@ -372,7 +372,7 @@ def test_a_configuration_can_be_carried_out(config: Callable[[str], Config]) -> 
         ("[data]\ndataset = 'wine'\n[rule]\ndtp = inf", "audit.toml: rule.dtp: got inf, expected a finite number"),
         (
             "[data]\ndataset = 'wine'\n[rule]\nconfidence = 1",
-            "audit.toml: rule.confidence: got 1, expected a number below",
+            "audit.toml: rule.confidence: got 1, expected a number of at most",
         ),
         (
             "[data]\ndataset = 'wine'\n[rule]\ndtp = 'all'",

@@ -24,6 +24,8 @@ from leakgauge.auditing import (
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.errors import ConfigError
+from leakgauge.report import junit, markdown, render_html
+from leakgauge.report.statement import document_lines
 from leakgauge.statistics import Estimate
 
 _rng = np.random.default_rng(5)
@@ -79,6 +81,35 @@ def test_a_limit_that_is_left_out_takes_its_findings_with_it(naive_bayes: Docume
     assert verdicts(found, "influence") == []
     assert found.verdict is Verdict.PASSES
     assert found.audits[0].rule.dtp is None
+
+
+@pytest.mark.parametrize(
+    ("limits", "without"),
+    [
+        (Limits(dtp=None, advantage=0.95), "the influence of single records (dtp)"),
+        (Limits(dtp=100.0, advantage=None), "the advantages of attacks and their tails (advantage)"),
+    ],
+)
+def test_a_pass_says_which_limits_are_switched_off(naive_bayes: Document, limits: Limits, without: str) -> None:
+    document = apply(naive_bayes, limits)
+    assert document.verdict is Verdict.PASSES
+    said = f"The release rule has no limit on {without}: the pass says nothing about that."
+    both = dataclasses.replace(document, audits=document.audits * 2)
+    for shown in (
+        render_html(document),
+        markdown(document),
+        document.summary(width=100_000),
+        both.summary(width=100_000),
+        junit(document),
+        "\n".join(document_lines(document)),
+    ):
+        assert said in " ".join(shown.split())
+
+
+def test_a_verdict_under_all_limits_says_nothing_of_limits(naive_bayes: Document) -> None:
+    for limits in (Limits(dtp=100.0, advantage=0.95), Limits(dtp=None, advantage=1e-6)):
+        document = apply(naive_bayes, limits)
+        assert "has no limit on" not in markdown(document) + "\n".join(document_lines(document))
 
 
 def test_reasons_and_remedies_fit_the_new_verdict(naive_bayes: Document) -> None:

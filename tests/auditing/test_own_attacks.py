@@ -484,12 +484,14 @@ def test_the_rule_may_say_which_attacks_suffice() -> None:
     page = render_html(Document.of("x", [result]))
     assert "The pass rests on Gap attack (label only) and noise alone: the release rule takes them for enough" in page
     assert "These membership attacks suffice for a pass: Gap attack (label only) and noise." in page
-    lacking = audited("gap", rule=rule)
+    with pytest.raises(ConfigError, match=r"rule\.attacks: attack 'noise' is not known, and no attack of your own"):
+        audited("gap", rule=rule)
+    lacking = audited("gap", low_loss, rule=rule)
     assert lacking.verdict is Verdict.CANNOT_TELL
     assert of(lacking, "left out").reason == "the release rule asks for attacks that were not carried out: noise"
     assert audited("confidence", rule=dataclasses.replace(RULE, attacks=("gap",))).verdict is Verdict.CANNOT_TELL
     assert audited("all", rule=dataclasses.replace(RULE, attacks=("gap",))).verdict is Verdict.PASSES
-    assert audited("all", rule=dataclasses.replace(RULE, attacks=("gapp",))).verdict is Verdict.CANNOT_TELL
+    assert audited("all", noise, rule=dataclasses.replace(RULE, attacks=("gapp",))).verdict is Verdict.CANNOT_TELL
     with pytest.raises(ConfigError, match=r"rule.attacks names no attack"):
         ReleaseRule(attacks=())
 

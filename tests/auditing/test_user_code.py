@@ -132,9 +132,23 @@ def test_the_error_of_a_regressor_on_other_records_leaves_out_who_has_none():
     assert found != ignoring
 
 
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [(False, "call it with them to see what it raises"), (True, "some have missing values, which it has to take")],
+)
+def test_a_model_that_raises_is_not_told_about_encoders_where_there_are_no_categories(missing, said):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    model = GaussianNB().fit(X[:20], y[:20]) if missing else BadLabels()
+    X[30, 1] = np.nan if missing else 0.0
+    with pytest.raises(UserCodeError, match=said) as error:
+        audit(model, train=(X[:20], y[:20]), holdout=(X[20:], y[20:]), settings=FEW)
+    assert "encoder" not in str(error.value)
+
+
 def test_a_holdout_that_the_model_cannot_answer_about_is_bad_input():
     holdout, train = people()
-    with pytest.raises(UserCodeError, match="raised ValueError in predict_log_proba; it must") as error:
+    with pytest.raises(UserCodeError, match=r"raised ValueError in predict_log_proba; it must .* encoder") as error:
         audited(GaussianNB(), train, holdout)
     assert SECRET not in str(error.value)
 

@@ -215,6 +215,8 @@ def test_negative_numbers(cli: Callable, config: Written, option: str, value: in
         ("[rule]\nadvantage = -0.1", ["audit.toml: rule.advantage", "-0.1", "above 0"]),
         ("[rule]\nadvantage = 10", ["audit.toml: rule.advantage", "below 1"]),
         ("[rule]\ndtp = 0", ["audit.toml: rule.dtp", "above 0"]),
+        ("[rule]\nconfidence = 0.9999999999999999", ["audit.toml: rule.confidence", "at most 0.999999"]),
+        ("[rule]\ndtp = 1e308", ["audit.toml: rule.dtp", "1e+308", "at most 100"]),
         ('[rule]\ndtp = "no"', ["audit.toml: rule.dtp", "'no'", '"none"']),
         ('[rule]\ndtp = "none"\nadvantage = "none"', ["no limit at all"]),
         ("[attacks]\nshadow_models = 2", ["shadow models must be 0 or at least 4"]),
@@ -322,6 +324,48 @@ def test_json_that_is_none(cli: Callable, write: Written) -> None:
     refused(cli("audit", write("list.json", "[1]")), "list.json", "expected a table")
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('{"data": {"dataset": "wine"}, "rule": {"advantage": 0.1, "advantage": 0.99}}', "'advantage'"),
+        ('{"data": {"dataset": "wine"}, "seed": 1, "data": {"dataset": "wine"}}', "'data'"),
+        ('{"data": {"dataset": "wine"}, "models": [{"kind": "recipe", "name": "tree", "name": "tree"}]}', "'name'"),
+    ],
+)
+def test_a_key_that_stands_twice_in_json(cli: Callable, write: Written, text: str, key: str) -> None:
+    refused(cli("audit", write("audit.json", text)), "audit.json", key, "twice")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(cli: Callable, config: Written, tmp_path: Path) -> None:
+    path = config()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert cli("explain", path).code == 0
+
+
+def test_a_table_is_no_run_folder(cli: Callable, tables: None) -> None:
+    refused(cli("compare", "train.csv", "holdout.csv"), "train.csv", "does not exist; give the folder of a finished")
+
+
+def test_attacks_of_the_rule_that_nobody_knows(cli: Callable, config: Written) -> None:
+    refused(cli("explain", config(rest='[rule]\nattacks = ["nosuch"]')), "rule.attacks: attack 'nosuch' is not known")
+
+
+@pytest.mark.parametrize("rest", ["[rule]\nattacks = []", "[attacks]\nnames = []"])
+def test_lists_of_no_attack(cli: Callable, config: Written, rest: str) -> None:
+    refused(cli("explain", config(rest=rest)), "the list is empty; leave it out, or name at least 1")
+
+
+def test_groups_by_an_unknown_column(cli: Callable, config: Written) -> None:
+    refused(cli("audit", config(rest='[attacks]\ngroup_by = "twon"')), "'twon'", "town")
+
+
+def test_ids_of_twenty_digits_in_a_csv(cli: Callable, config: Written, write: Written) -> None:
+    lines = "\n".join(f"{10**19 + i},{i},{'low' if i % 2 else 'high'}" for i in range(40))
+    write("people.csv", f"id,age,income\n{lines}\n")
+    data = '[data]\nfile = "people.csv"\ntarget = "income"\n[[data.columns]]\nname = "id"\nrole = "id"\n'
+    refused(cli("audit", config(data=data)), "column 'id'", "below 2**63", "a letter before each")
+
+
 def test_a_file_that_is_no_text(cli: Callable, tmp_path: Path) -> None:
     (tmp_path / "audit.toml").write_bytes(b"\xff\xfe\x00")
     refused(cli("audit", "audit.toml"), "audit.toml", "UTF-8")
@@ -334,6 +378,32 @@ def test_the_run_folder_of_another_audit(cli: Callable, config: Written) -> None
 
 def test_a_folder_with_other_things(cli: Callable, config: Written, tmp_path: Path) -> None:
     refused(cli("audit", config(), "--run", tmp_path), "not empty", "no audit", "--run")
+
+
+@pytest.mark.parametrize("command", ["audit", "protect"])
+def test_a_folder_with_links_of_somebody_else(cli: Callable, config: Written, tmp_path: Path, command: str) -> None:
+    """The link is not what is wrong with it, and is nothing to remove."""
+    (tmp_path / "latest").symlink_to("train.csv")
+    printed = cli(command, config(), "--run", ".")
+    refused(printed, "not empty", "--run")
+    assert "latest" not in printed.err
+
+
+@pytest.mark.parametrize("command", ["audit", "protect"])
+def test_a_run_folder_without_a_name(cli: Callable, config: Written, command: str) -> None:
+    printed = cli(command, config(), "--run", "")
+    assert printed.code == 2
+    assert "'--run': got an empty text, expected a folder" in " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize("command", [("gate",), ("report",), ("verify",), ("records",), ("compare", "elsewhere")])
+def test_a_folder_of_somebody_else_is_no_run(cli: Callable, tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "latest").symlink_to("nowhere")
+    printed = cli(*command, "elsewhere")
+    assert printed.code == 2
+    assert "finished audit" in printed.err
+    assert "latest" not in printed.err
 
 
 def test_a_run_folder_that_cannot_be_made(cli: Callable, config: Written) -> None:
@@ -391,6 +461,8 @@ def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, co
     [
         (["gate", "run", "--dtp", "low"], ["--dtp", "'low'", "none"]),
         (["gate", "run", "--advantage", "2"], ["advantage", "2.0", "(0, 1)"]),
+        (["gate", "run", "--dtp", "1e308"], ["dtp must be in (0, 100]", "1e+308", "the DTP-1 rule is 1.0"]),
+        (["gate", "run", "--tpr-ratio", "1e308"], ["tpr_ratio must be in (1, 100)", "1e+308"]),
         (["gate", "run", "--dtp", "none", "--advantage", "none"], ["no limit at all"]),
         (["records", "run", "--model", "forest"], ["no model 'forest'", "naive-bayes"]),
         (["records", "run", "--top", "0"], ["--top", "0", "at least 1"]),

@@ -90,6 +90,10 @@ def test_scores_are_measured(cli: Callable) -> None:
         (("model.skops", "--claim", "epsilon=2", "--coins", "coins.csv"), "a model needs --canaries"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--confidence", "1"), "--confidence must be"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--confidence", "nan"), "--confidence must be"),
+        (
+            ("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--confidence", "0.9999999999999999"),
+            "--confidence must be in (0, 0.999999]",
+        ),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--share-at-clip", "2"), "--share-at-clip"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "coins.csv", "--reference", "m.skops"), "of the same kind"),
         (("scores.csv", "--claim", "epsilon=2", "--coins", "short.csv"), "scores and short.csv "),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from leakgauge.auditing.run import CHECKSUMS, SEALED, SIGNATURE
+from leakgauge.auditing.run import CHECKSUMS, SEALED, SIGNATURE, Run
 
 
 @pytest.fixture
@@ -82,6 +82,56 @@ def test_commands_say_that_a_file_they_read_was_changed(
         assert cli("report", "run").code == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        ("ids.csv", "delete", "missing"),
+        ("records.csv", "delete", "missing"),
+        ("result.json", "add a line", "changed"),
+        ("ids.csv", "add a line", "changed"),
+        ("manifest.json", "add a line", "changed"),
+        ("claim.json", "make", "added"),
+    ],
+)
+def test_a_report_says_what_is_broken_and_does_not_seal_it(
+    cli: Callable, run: Path, name: str, damage: str, said: str
+) -> None:
+    path = run / name
+    if damage == "delete":
+        path.unlink()
+    else:
+        path.write_bytes((path.read_bytes() if path.exists() else b"{}") + b"\n")
+    words = {"missing": "is missing", "changed": "was changed since the audit", "added": "is not of the audit"}
+    for form in ((), ("--markdown",)):
+        printed = cli("report", run, *form)
+        assert printed.code == 0
+        assert f"{name} in {run} {words[said]}" in " ".join(printed.err.split())
+        printed = cli("verify", run)
+        assert (printed.code, printed.out.splitlines()[0]) == (1, f"{name}: {said} since the audit")
+
+
+def test_a_report_that_was_changed_is_written_again(cli: Callable, run: Path) -> None:
+    (run / "report.html").write_text("nothing")
+    assert "report.html" in cli("report", run).err
+    assert cli("verify", run).code == 0
+
+
+def test_a_report_is_not_written_beside_damaged_sums(cli: Callable, run: Path) -> None:
+    (run / CHECKSUMS).write_text("nonsense\n")
+    printed = cli("report", run)
+    assert (printed.code, "is damaged; run the audit again" in printed.err) == (2, True)
+
+
+@pytest.mark.parametrize("sums", ["as they are", "nonsense\n"])
+def test_the_audit_again_seals_all_that_it_writes(cli: Callable, run: Path, sums: str) -> None:
+    for name in ("result.json", "ids.csv"):
+        (run / name).unlink()
+    if sums != "as they are":
+        (run / CHECKSUMS).write_text(sums)
+    assert cli("audit", "wine", "--model", "naive-bayes", "--run", run).code in (0, 1, 3)
+    assert cli("verify", run).code == 0
+
+
 def test_a_file_that_joins_is_named(cli: Callable, run: Path) -> None:
     (run / "claim.json").write_text("{}")
     printed = cli("verify", run)
@@ -93,7 +143,8 @@ def test_a_verdict_that_the_numbers_do_not_give_is_said_though_the_sums_are_righ
     right = document["verdict"]
     document["verdict"] = document["audits"][0]["verdict"] = "passes"
     (run / "result.json").write_text(json.dumps(document))
-    assert cli("report", run).code == 0  # which writes the sums again, and judges anew
+    Run(run).seal("result.json")
+    assert cli("report", run).code == 0  # which judges anew
     printed = cli("verify", run)
     assert printed.code == (0 if right == "passes" else 1)
     assert f"which is {right}" in printed.out or right == "passes"
@@ -121,8 +172,10 @@ def test_a_signature_holds_for_its_key_and_its_files(cli: Callable, run: Path, k
     assert subprocess.run([*given, "-sigfile", run / SIGNATURE], capture_output=True).returncode == 0
     # Sums that were written again are not signed.
     (run / "result.json").write_bytes((run / "result.json").read_bytes() + b"\n")
-    assert cli("sign", run, "--key", private).code == 2
-    assert cli("report", run).code == 0
+    refused = cli("sign", run, "--key", private)
+    assert (refused.code, "delete checksums.sha256 and run leakgauge report" in refused.err) == (2, True)
+    (run / CHECKSUMS).unlink()
+    assert "had no checksums" in cli("report", run).err
     assert cli("verify", run).code == 0
     assert cli("verify", run, "--key", public).code == 1
 
@@ -170,7 +223,7 @@ def test_a_finding_that_was_made_to_pass_is_said_though_the_sums_are_right(cli: 
         pytest.skip("this model has no finding to change")
     failing[-1]["verdict"] = "passes"
     (run / "result.json").write_text(json.dumps(document))
-    assert cli("report", run).code == 0
+    Run(run).seal("result.json")
     printed = cli("verify", run)
     assert printed.code == 1
     assert "other verdicts than its numbers give" in printed.out

@@ -282,6 +282,7 @@ def test_the_tables() -> None:
         ({"n_shadows": 6}, "n_shadows must be a whole number of at least 8"),
         ({"n_shadows": 9}, "n_shadows must be even"),
         ({"confidence": 1.0}, "confidence must be in"),
+        ({"confidence": 1 - 1e-15}, r"confidence must be in \(0.5, 0.999999\]"),
         ({"workers": 0}, "workers must be a whole number of at least 1"),
         ({"attacks": "lira"}, "attacks must be a list"),
         ({"attacks": 3}, "attacks must be a list"),

@@ -457,6 +457,14 @@ def test_the_same_defence_twice():
         protect(TREE, ATTACKS_ONLY, [Binning(), Binning(0.01)])
 
 
+def test_defences_that_need_a_confidence_beyond_the_highest():
+    rule = replace(ATTACKS_ONLY.rule, confidence=0.999999)
+    with pytest.raises(
+        ConfigError, match=r"for 2 defences together is more than 0\.999999 for each; give a confidence"
+    ):
+        protect(TREE, replace(ATTACKS_ONLY, rule=rule), [LabelsOnly()])
+
+
 def test_a_model_that_cannot_be_audited_at_all():
     train, holdout = from_pair(TRAIN, HOLDOUT)
     wrong = FunctionProbabilities(lambda X: np.full((len(X), 2), 0.7), train.schema)

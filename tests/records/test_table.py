@@ -307,7 +307,7 @@ def test_errors_of_ids():
     with_ids = lambda ids: Records.from_frame(frame.assign(pid=ids), target="ill", id_column="pid")  # noqa: E731
     refuses("the id of row 1 .* is missing", lambda: with_ids(["a", None, "b"]))
     refuses("an id occurs twice, in rows 0 and 2", lambda: with_ids(["a", "b", "a"]))
-    refuses("must hold ids that are all text or all whole numbers", lambda: with_ids([0.5, 1.5, 2.5]))
+    refuses("must hold ids that are all text or all whole numbers below", lambda: with_ids([0.5, 1.5, 2.5]))
 
 
 # --- two tables under one schema --------------------------------------------------------------------------------
@@ -429,3 +429,10 @@ def test_the_digest_does_not_depend_on_blocks():
     big = Records.from_arrays(np.arange(10_000.0)[:, None], np.arange(10_000) % 2)
     assert big.digest() != big[: 2 * 4096].digest()
     assert big.digest() == Records.from_arrays(np.arange(10_000.0)[:, None], np.arange(10_000) % 2).digest()
+
+
+def test_a_whole_number_beyond_all_floats_is_refused():
+    table = np.array([[1, 2], [10**400, 3], [4, 5]], dtype=object)
+    with pytest.raises(DataError, match=r"2\*\*53 or more") as error:
+        Records.from_arrays(table, ["a", "b", "a"])
+    assert "000" not in str(error.value)

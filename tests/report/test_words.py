@@ -6,12 +6,21 @@ from itertools import permutations
 
 import pytest
 
-from leakgauge.auditing import AuditDocument, Finding, Histogram, PredictionChange, Queries, ReleaseRule, Verdict
+from leakgauge.auditing import (
+    AuditDocument,
+    Document,
+    Finding,
+    Histogram,
+    PredictionChange,
+    Queries,
+    ReleaseRule,
+    Verdict,
+)
 from leakgauge.auditing.attributes.findings import findings as attribute_findings
 from leakgauge.auditing.membership.findings import findings as membership_findings
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.properties.findings import findings as property_findings
-from leakgauge.report import statement, words
+from leakgauge.report import render_html, statement, words
 from leakgauge.report.chapters import CHAPTERS, attributes, influence, membership, properties
 from leakgauge.statistics import Estimate, TailOdds
 
@@ -252,6 +261,17 @@ def test_one_attack_of_several_is_enough(documents, advantages, said):
         replace(column.attacks[0], advantage=Estimate(at, at - 0.05, at + 0.05, 0.95, "m", 100)) for at in advantages
     )
     assert said in attributes.hidden_column(replace(column, attacks=attacks))
+
+
+@pytest.mark.parametrize(("n_attacks", "limit", "differs"), [(None, 0.1, True), (1, 0.1, False), (None, None, False)])
+def test_the_page_says_how_intervals_differ_from_those_of_the_findings(documents, n_attacks, limit, differs):
+    said = "95 % confidence by itself; the lower ends in the findings on advantages have it for all attacks together"
+    given = documents.passing()
+    audit = replace(given, attacks=given.attacks[:n_attacks], rule=replace(given.rule, advantage=limit))
+    assert (said in dict(statement.statement(audit, "1"))["Results"]) is differs
+    page = render_html(Document.of("x", [audit]))
+    assert (page.count(said) == 2) is differs  # with the table of attacks, and for the file
+    assert (said in page) is differs
 
 
 def test_what_games_say_of_the_learner(documents):

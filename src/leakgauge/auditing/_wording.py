@@ -97,6 +97,8 @@ def _line(problem: Mapping[str, Any], path: str, sections: Mapping[tuple[str, ..
     if kind in _BOUNDS:
         bound, words = _BOUNDS[kind]
         return f"{path}: got {given!r}, expected {words} {context[bound]:g}"
+    if kind == "too_short":
+        return f"{path}: the list is empty; leave it out, or name at least {context['min_length']}"
     if kind == "value_error":
         said = str(context["error"])
         return f"{path}: {said}" if path else said

@@ -103,6 +103,7 @@ def audit_subject(
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
     optional(instance(str, PathLike))("run", run)
+    settings.require_known_attacks()
     settings = possible_settings(what, settings)
     execution = Execution(None if run is None else Path(run), workers, settings.device)
     what = opened(what, execution.run, progress)

@@ -87,6 +87,7 @@ def audit_config(
         run.write_results(document, results)
         stated = {"auditor": config.auditor or account(), "data": config.data_name, "source": source or config.name}
         run.write_manifest({"inputs": inputs, **_circumstances(began, time.perf_counter() - clock, workers), **stated})
+        run.seal_again("manifest.json", "result.json", "records.csv", "ids.csv")
     return AuditOutcome(run, document)
 
 

@@ -214,10 +214,8 @@ def _asked(
             differ = _other_columns(what)
             if differ:
                 raise DataError(f"{differ}; {GIVE_THOSE}") from error
-            raise UserCodeError(
-                f"{error}; it must predict all training and holdout records: give its encoder all "
-                'categories, or let it ignore unknown ones (handle_unknown="ignore")'
-            ) from error
+            hints = _hints(everyone)
+            raise UserCodeError(f"{error}; it must predict all training and holdout records: {hints}") from error
     else:
         assert what.learner is not None
         assert what.endpoint is None  # it was opened
@@ -234,6 +232,16 @@ def _asked(
         kind, told = table.kind, table.answers[0]
     released = released_kind(kind, settings)
     return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
+
+
+def _hints(everyone: Records) -> str:
+    """What may keep a model from predicting these records, by what they hold."""
+    hints = []
+    if everyone.features.dtype.kind == "f" and np.isnan(everyone.features).any():
+        hints.append("some have missing values, which it has to take")
+    if any(column.is_categorical for column in everyone.schema.columns):
+        hints.append('give its encoder all categories, or let it ignore unknown ones (handle_unknown="ignore")')
+    return "; ".join(hints) or "call it with them to see what it raises"
 
 
 def _other_columns(what: Subject) -> str:

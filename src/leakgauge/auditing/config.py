@@ -22,6 +22,7 @@ import hashlib
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -410,7 +411,7 @@ def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] 
             '[[models]] with kind = "scores" and this path'
         )
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors begin a file with a byte-order mark
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist; give a TOML file or the name of a data set") from None
     except OSError as error:
@@ -448,8 +449,18 @@ def _persons(what: Subject) -> dict[str, str]:
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:
+    def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Refuse a key that stands twice in a table, as TOML does: only the last would count."""
+        twice = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+        if twice:
+            raise ConfigError(f"{path.name}: the key {twice[0]!r} stands twice in one table; leave one of them out")
+        return dict(pairs)
+
     try:
-        given = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        is_json = path.suffix.lower() == ".json"
+        given = json.loads(text, object_pairs_hook=named_once) if is_json else tomllib.loads(text)
+    except ConfigError:
+        raise
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise ConfigError(f"{path.name}: {where}: {error.msg}; this is not valid JSON") from None

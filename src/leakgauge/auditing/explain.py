@@ -155,6 +155,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
+    settings.require_known_attacks()
     settings, what = possible_settings(what, settings), opened(what)
     questions = [question(what, settings) for question in QUESTIONS]
     everyone, learner = concatenate(what.train, what.holdout), what.learner is not None

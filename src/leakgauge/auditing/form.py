@@ -56,7 +56,7 @@ class DocumentFormat(Generic[T]):
             if version.split(".")[0] != self.version.split(".")[0]:
                 raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {self.version!r}")
             return every_line(self._adapter.validate_json(text))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{path} does not exist; give {self.where}") from None
         except (ValidationError, ValueError, AttributeError, RecursionError, OSError) as error:
             raise StoreError(f"{path} {self.again.format(type(error).__name__)}") from None

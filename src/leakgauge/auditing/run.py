@@ -44,6 +44,9 @@ CHECKSUMS, SIGNATURE = "checksums.sha256", "checksums.sha256.sig"
 SEALED = ("manifest.json", "result.json", "records.csv", "ids.csv", "claim.json", "report.html")
 """Files that an audit leaves, of which there are checksums."""
 
+SEAL_ANEW = f"if the change is right, delete {CHECKSUMS} and run leakgauge report on the folder"
+"""How someone who changed a file has checksums of what is there now: on purpose, and not in passing."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -100,7 +103,7 @@ class Run:
                 raise StoreError(
                     f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
                 ) from None
-            refuse_links(self.folder)
+            self._refuse_links()
             for folder in (self.folder, *(self.folder / inside for inside in KEPT)):
                 for half_written in litter(folder) if folder.is_dir() else ():
                     half_written.unlink(missing_ok=True)
@@ -110,7 +113,7 @@ class Run:
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, or ``None`` where there is none yet."""
-        refuse_links(self.folder)
+        self._refuse_links()
         try:
             content = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -147,14 +150,39 @@ class Run:
         self.write_text("ids.csv", csv_table(["record", "id"], ids.items()))
         self.write_text("result.json", dump(document))
 
-    def seal(self) -> None:
-        """Write the checksums of what the audit left, in the form of ``sha256sum``; a signature of older ones goes."""
-        text = "".join(f"{_sha256(self.folder / name)}  {name}\n" for name in SEALED if (self.folder / name).is_file())
-        with contextlib.suppress(OSError, ValueError):
-            if (self.folder / CHECKSUMS).read_text(encoding="ascii") == text:
-                return
+    def seal(self, *written: str) -> None:
+        """Write checksums in the form of ``sha256sum``; where they change, a signature of older ones goes.
+
+        Args:
+            written: the files that were just written: theirs are made anew, and others stay as they are, so that a file
+                which was changed or is missing does so afterwards too. Without checksums before, all are made.
+
+        Raises:
+            StoreError: there are checksums that cannot be read.
+        """
+        known = self._checksums() if self.is_sealed else None
+        made = SEALED if known is None else written
+        sums = {name: _sha256(self.folder / name) for name in made if (self.folder / name).is_file()}
+        kept = {name: line for name, line in (known or {}).items() if name not in made} | sums
+        if kept == known:
+            return
         (self.folder / SIGNATURE).unlink(missing_ok=True)
-        self.write_text(CHECKSUMS, text)
+        self.write_text(CHECKSUMS, "".join(f"{kept[name]}  {name}\n" for name in SEALED if name in kept))
+
+    def seal_again(self, *written: str) -> None:
+        """Seal what was just written where an earlier audit left checksums; damaged ones make room for new ones."""
+        if not self.is_sealed:
+            return
+        try:
+            self.seal(*written)
+        except StoreError:
+            for name in (SIGNATURE, CHECKSUMS):
+                (self.folder / name).unlink(missing_ok=True)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether there are checksums."""
+        return (self.folder / CHECKSUMS).exists()
 
     def broken_seals(self) -> dict[str, str]:
         """What became of the files since they were written: those that were changed or are missing, with which.
@@ -162,7 +190,27 @@ class Run:
         Raises:
             StoreError: there are no checksums, or they cannot be read.
         """
-        refuse_links(self.folder)
+        known, found = self._checksums(), {}
+        for name in SEALED:
+            file = self.folder / name
+            if name in known and not file.is_file():
+                found[name] = "missing"
+            elif file.is_file() and known.get(name) != _sha256(file):
+                found[name] = "changed" if name in known else "added"
+        return found
+
+    def _refuse_links(self) -> None:
+        """Refuse links in a run folder; in a folder without any file of ours they are not what is wrong with it."""
+        if any(os.path.lexists(self.folder / name) for name in (*SEALED, CHECKSUMS, *KEPT)):
+            refuse_links(self.folder)
+
+    def _checksums(self) -> dict[str, str]:
+        """The checksum of each file as the audit left it.
+
+        Raises:
+            StoreError: there are none, or they cannot be read.
+        """
+        self._refuse_links()
         path = self.folder / CHECKSUMS
         try:
             lines = path.read_text(encoding="ascii").splitlines()
@@ -176,14 +224,7 @@ class Run:
         known = dict(line.split("  ", 1)[::-1] for line in lines if "  " in line)
         if set(known) - set(SEALED) or "result.json" not in known or len(known) != len(lines):
             raise StoreError(f"{path} is damaged; run the audit again")
-        found = {}
-        for name in SEALED:
-            file = self.folder / name
-            if name in known and not file.is_file():
-                found[name] = "missing"
-            elif file.is_file() and known.get(name) != _sha256(file):
-                found[name] = "changed" if name in known else "added"
-        return found
+        return known
 
     def changed(self, *names: str) -> list[str]:
         """Those of these files that are not as the audit left them; none where there are no checksums to see it by."""
@@ -197,15 +238,15 @@ class Run:
         Raises:
             StoreError: it was changed, or the checksums cannot be read.
         """
-        if (self.folder / CHECKSUMS).exists() and self.broken_seals().get(name) == "changed":
+        if self.is_sealed and self.broken_seals().get(name) == "changed":
             raise StoreError(
                 f"{name} in {self.folder} was changed since the audit, or is damaged: its checksum is another one; "
-                "run the audit again, or leakgauge report on the folder if the change is right"
+                f"run the audit again, or {SEAL_ANEW}"
             )
 
     def written(self) -> Document:
         """The result of the finished audit as it stands in the file, verdicts and all."""
-        refuse_links(self.folder)
+        self._refuse_links()
         return load(self.folder / "result.json")
 
     @contextmanager
@@ -248,12 +289,12 @@ class Run:
     def write_text(self, name: str, text: str) -> Path:
         """Write a file of the folder: whole or not at all, mode 0600."""
         path = self.folder / name
-        refuse_links(self.folder)
+        self._refuse_links()
         write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
         return path
 
     def _read_csv(self, name: str, columns: list[str]) -> Iterator[dict[str, str]]:
-        refuse_links(self.folder)
+        self._refuse_links()
         path = self.folder / name
         try:
             with path.open(newline="", encoding="utf-8") as file:

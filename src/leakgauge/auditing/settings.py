@@ -13,8 +13,9 @@ from leakgauge.auditing.influence.settings import InfluenceLimits, InfluenceSett
 from leakgauge.auditing.membership.settings import MembershipLimits, MembershipSettings
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits, PropertySettings, TargetProperty
 from leakgauge.auditing.tables import Or, Part, said_of
-from leakgauge.checking import instance, number, one_of, optional, setting, text, whole
+from leakgauge.checking import confidence_level, instance, number, one_of, optional, setting, text, whole
 from leakgauge.errors import ConfigError
+from leakgauge.membership.own import require_known
 from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
 
@@ -64,14 +65,14 @@ class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits)
     predictions change no record's odds by more fails on that with probability at most ``(1 - confidence) / 4``.
 
     Args:
-        dtp: largest differential training privacy, in nats; ``None`` leaves it out.
+        dtp: largest differential training privacy, in nats, in (0, 100]; ``None`` leaves it out.
         queries: which queries the limit on DTP covers.
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
         tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
             attack, in (1, 100); ``None``, the default, reports it and does not judge it.
         attacks: names of the membership attacks that suffice for a pass; ``None``, the default, takes all that are
             possible. Others that are carried out count as well.
-        confidence: simultaneous confidence of all intervals of one kind.
+        confidence: simultaneous confidence of all intervals of one kind, in (0.5, 0.999999].
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
         poisoned: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
@@ -80,7 +81,7 @@ class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits)
 
     confidence: float = setting(
         0.95,
-        number(above=0.5, below=1, hint="0.95 is the default"),
+        confidence_level(above=0.5, hint="0.95 is the default"),
         "simultaneous confidence of all intervals of one kind",
     )
 
@@ -214,6 +215,16 @@ class Settings(FileSettings, PropertySettings, AttributeSettings, MembershipSett
         """
         chosen = one_of(Profile)("profile", profile)
         return cls(**{**PROFILES[chosen], **settings})
+
+    def require_known_attacks(self) -> None:
+        """Refuse a rule that asks for an attack which nobody knows, before anything is measured.
+
+        Raises:
+            ConfigError: it is none of ours, not installed, and none of the user's is given.
+        """
+        if not self.own_attacks:
+            for name in self.rule.attacks or ():
+                require_known(name, "rule.attacks")
 
     @property
     def release(self) -> Release:

@@ -27,6 +27,13 @@ def at_least(lowest: int) -> Callable[[int | None], int | None]:
     return checked
 
 
+def folder(text: str) -> Path:
+    """The path of a folder; an empty one, such as of a variable that is not set, would be the current folder."""
+    if not text or "\0" in text:
+        raise typer.BadParameter(f"got {'an empty text' if not text else 'a NUL character'}, expected a folder")
+    return Path(text)
+
+
 Source: TypeAlias = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A TOML file, or the name of a public data set such as breast-cancer.")
 ]
@@ -156,6 +163,17 @@ def tell_of_changes(run: Path, *names: str) -> None:
 
     for name in Run(run).changed(*names):
         remark(f"{name} in {run} was changed since the audit, or is damaged: its checksum is another one.")
+
+
+def tell_of_broken_seals(run: Path) -> None:
+    """Say of every file of a run folder that is not as the audit left it what became of it."""
+    from leakgauge.auditing import Run
+
+    broken = Run(run).broken_seals()
+    tell_of_changes(run, *broken)
+    for name, what in broken.items():
+        if what != "changed":
+            remark(f"{name} in {run} is missing." if what == "missing" else f"{name} in {run} is not of the audit.")
 
 
 def _budget(text: str | None) -> float | str | None:

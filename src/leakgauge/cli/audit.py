@@ -20,6 +20,7 @@ from leakgauge.cli._options import (
     TrainRecords,
     at_least,
     configured,
+    folder,
     tell_of_pickles,
 )
 from leakgauge.cli._progress import LogFile, Quiet, Verbose, followed, logged
@@ -38,6 +39,7 @@ def audit(
         Path | None,
         typer.Option(
             metavar="DIR",
+            parser=folder,
             help="The run folder. By default leakgauge-runs/<name>-<hash of everything that affects the results>.",
         ),
     ] = None,
@@ -120,7 +122,7 @@ def audit(
     if tested:
         document = {name: found.as_json() for name, found in tested.items()}
         outcome.run.write_text("claim.json", dumps(document, indent=2) + "\n")
-        outcome.run.seal()
+        outcome.run.seal("claim.json")
     if json:
         typer.echo(dump(outcome.document), nl=False)
     elif not quiet:

@@ -130,14 +130,15 @@ def measure(
         leakgauge canaries measure model.skops --reference plain.skops --canaries canaries --claim epsilon=8,delta=1e-5
         leakgauge canaries measure scores.csv --coins coins.csv --claim epsilon=2,delta=1e-5,noise=9,steps=20 --json
     """
+    from leakgauge.checking import confidence_level
     from leakgauge.claims import Claim, measure_claim, measure_claim_many, read_canaries, read_coins
     from leakgauge.errors import ConfigError
     from leakgauge.escaping import several_lines
 
     stated = Claim.parse(claim)
-    for name, given in (("--confidence", confidence), ("--share-at-clip", share_at_clip)):
-        if (given is not None and not 0 <= given <= 1) or (given in (0, 1) and name == "--confidence"):
-            raise ConfigError(f"{name} must be a share such as 0.95, got {given}")
+    confidence_level(hint="0.95 is the default")("--confidence", confidence)
+    if share_at_clip is not None and not 0 <= share_at_clip <= 1:
+        raise ConfigError(f"--share-at-clip must be a share such as 0.95, got {share_at_clip}")
     if many and canaries is not None:
         raise ConfigError(
             "--canaries is for many canaries of one training, whose scores depend on each other; --many-models needs "

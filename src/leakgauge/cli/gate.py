@@ -77,7 +77,7 @@ def gate(
     from leakgauge.auditing.gate import Limits, apply
     from leakgauge.auditing.gate_document import GateDocument, dump
     from leakgauge.cli._console import remark
-    from leakgauge.report.statement import selected
+    from leakgauge.report.statement import rests_on
     from leakgauge.report.words import UNSIGNED
 
     with Run(run).as_read():
@@ -90,8 +90,8 @@ def gate(
             typer.echo(dump(GateDocument.of(document)), nl=False)
         else:
             _show(document)
-        for rests_on in dict.fromkeys(filter(None, map(selected, document.audits))):
-            remark(rests_on)
+        for left_out in dict.fromkeys(filter(None, map(rests_on, document.audits))):
+            remark(left_out)
         remark(UNSIGNED)
         if os.environ.get("GITHUB_ACTIONS") == "true":
             _tell_github(document, to_stderr=json)

@@ -16,6 +16,7 @@ from leakgauge.cli._options import (
     TrainRecords,
     at_least,
     configured,
+    folder,
     tell_of_pickles,
 )
 from leakgauge.cli._progress import LogFile, Quiet, Verbose, followed, logged
@@ -58,7 +59,9 @@ def protect(
     ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder that keeps finished training, for each model and defence."),
+        typer.Option(
+            metavar="DIR", parser=folder, help="Folder that keeps finished training, for each model and defence."
+        ),
     ] = None,
     workers: Annotated[
         int,

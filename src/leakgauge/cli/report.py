@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from leakgauge.cli._options import RunFolder, tell_of_changes
+from leakgauge.cli._console import remark
+from leakgauge.cli._options import RunFolder, tell_of_broken_seals
 from leakgauge.escaping import one_line
 
 
@@ -38,7 +39,8 @@ def report(
         raise ConfigError("--markdown, --junit and --form all write to stdout; give one of them")
     with Run(run).as_read():
         document = Run(run).document()
-        tell_of_changes(run, "result.json", "records.csv", "manifest.json")
+        if was_sealed := Run(run).is_sealed:
+            tell_of_broken_seals(run)
         if markdown:
             typer.echo(render.markdown(document), nl=False)
         elif junit:
@@ -47,6 +49,8 @@ def report(
             typer.echo(render.checker_form(document, Run(run).provenance()), nl=False)
         if pdf or not printed:
             page = render.write_report(Run(run), document)
+            if not was_sealed:
+                remark(f"{run} had no checksums: those written now are of what it holds, not of what the audit left.")
             typer.echo(one_line(str(page)), err=printed)
             if pdf:
                 from leakgauge.cli._pdf import print_pdf

@@ -24,6 +24,7 @@ def sign(
         leakgauge sign leakgauge-runs/adult-1a2b3c4d --key key.pem
     """
     from leakgauge.auditing import Run
+    from leakgauge.auditing.run import SEAL_ANEW
     from leakgauge.auditing.signing import write_signature
     from leakgauge.errors import ConfigError
     from leakgauge.escaping import one_line
@@ -32,8 +33,8 @@ def sign(
     broken = found.broken_seals()
     if broken:
         raise ConfigError(
-            f"changed since the audit: {', '.join(broken)}; run leakgauge report on the folder if that is right, and "
-            "read the report before you sign"
+            f"changed since the audit: {', '.join(broken)}; run the audit again, or {SEAL_ANEW}, and read the report "
+            "before you sign"
         )
     with found.as_read():
         if not found.verdicts_follow():

@@ -22,7 +22,7 @@ from leakgauge.arrays import Floats
 from leakgauge.auditing import Run
 from leakgauge.auditing.shown import Row, Shown, flat
 from leakgauge.auditing.subject import as_learner
-from leakgauge.checking import either, many, number, optional, text, whole
+from leakgauge.checking import confidence_level, either, many, optional, text, whole
 from leakgauge.comparing.stability import exposure, n_top, rank_correlation, top_overlap
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.escaping import csv_table, shapes
@@ -259,7 +259,7 @@ def compare_attacks(
         raise ConfigError(f"n_shadows must be even, as training sets come in complementary pairs, got {n_shadows}")
     if not seeds or len(set(seeds)) < len(seeds):
         raise ConfigError("seeds must be different whole numbers, at least one")
-    confidence = number(above=0.5, below=1)("confidence", confidence)
+    confidence = confidence_level(above=0.5)("confidence", confidence)
     either(str, otherwise=whole(1))("workers", workers)
     selected = _selected(attacks)
     pools = _pools(data_sets, target)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.checking import check_fields, number, optional, whole
+from leakgauge.checking import check_fields, confidence_level, number, optional, whole
 from leakgauge.defences.defence import ONE_RECORD, Defence, Terms
 from leakgauge.defences.memory import changed
 from leakgauge.defences.private_modules import kept_by
@@ -73,7 +73,7 @@ class ParameterNoise(Defence):
             self,
             size=optional(whole(1)),
             eta=number(above=0, below=0.5, hint="it is half of the largest advantage, and at 0.5 no noise is needed"),
-            confidence=number(above=0, below=1),
+            confidence=confidence_level(),
             n_splits=whole(1),
         )
         if len(self.pool) < 2 or not 0 < self.n_records < len(self.pool):

@@ -293,6 +293,21 @@ def chosen(
     return own_attack(loaded, name=given)
 
 
+def require_known(name: str, where: str) -> None:
+    """Refuse a name that is neither of an attack of ours nor of an installed one; nothing is imported.
+
+    Raises:
+        ConfigError: there is no such attack.
+    """
+    ours = [one.name for one in ATTACKS + AUDITOR_ATTACKS]
+    names = [*ours, *sorted({one.name for one in entry_points(group=GROUP)})]
+    if name not in names:
+        raise ConfigError(
+            f"{where}: attack {name!r} is not known, and no attack of your own is given; expected some of: "
+            f"{', '.join(names)}"
+        )
+
+
 def identity(attack: MembershipAttack) -> str:
     """What stands for an attack beside its results: the name of ours; of others also the code, and what it is shown."""
     if not is_own(attack):

@@ -17,7 +17,7 @@ from leakgauge.auditing import AuditResult, ReleasedOutputs, ReleasedTo, Setting
 from leakgauge.auditing.case import opened
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import KEPT, make_private
-from leakgauge.checking import instance, many, optional
+from leakgauge.checking import HIGHEST_CONFIDENCE, instance, many, optional
 from leakgauge.defences import Binning, Defence, Ensemble, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
@@ -76,6 +76,12 @@ def protect(
     if twice is not None:
         raise ConfigError(f"defence {twice!r} is named twice; name it once")
     confidence = bonferroni_confidence(settings.rule.confidence, len(possible))
+    if confidence > HIGHEST_CONFIDENCE:
+        most = 1 - (1 - HIGHEST_CONFIDENCE) * len(possible)
+        raise ConfigError(
+            f"rule.confidence = {settings.rule.confidence:g} for {len(possible)} defences together is more than "
+            f"{HIGHEST_CONFIDENCE:g} for each; give a confidence of at most {most:g}, or fewer defences"
+        )
     rule = replace(settings.rule, confidence=confidence)
     strict = replace(settings, rule=rule)
     tried: list[Tried] = []
@@ -140,9 +146,9 @@ def kept_folder(folder: str | Path) -> Path:
     except OSError as error:
         raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
     for inside, _, files in os.walk(folder):
-        refuse_links(Path(inside))
         if files and Path(inside).name not in KEPT:
             raise StoreError(f"folder {folder} is not empty and holds no finished training; name another with --run")
+        refuse_links(Path(inside))
     make_private(folder)
     return folder
 

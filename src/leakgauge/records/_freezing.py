@@ -122,7 +122,10 @@ def identifiers(raw: RawColumn) -> npt.NDArray[np.generic]:
         raise DataError(f"{raw.where}: the id of row {row} (counting from 0) is missing; give every row an id.")
     kinds = {type(value) for value in values}
     if not kinds <= {int} and not kinds <= {str}:
-        raise DataError(f"{raw.where} must hold ids that are all text or all whole numbers; turn them into text.")
+        raise DataError(
+            f"{raw.where} must hold ids that are all text or all whole numbers below 2**63; turn them into text, in a "
+            "CSV file by a letter before each."
+        )
     try:
         return np.array(values, dtype=np.int64 if kinds == {int} else np.str_)[value_of_row]
     except OverflowError:

@@ -485,7 +485,7 @@ def _is_missing(value: Any) -> bool:
 
 def _as_float(values: Any) -> npt.NDArray[np.float64]:
     if _holds_objects(values):
-        return np.array([math.nan if _is_missing(value) else float(value) for value in values], dtype=np.float64)
+        return np.array([_number(value) for value in values], dtype=np.float64)
     if isinstance(values, np.ndarray):
         return values.astype(np.float64)
     import pyarrow as pa
@@ -493,6 +493,16 @@ def _as_float(values: Any) -> npt.NDArray[np.float64]:
 
     arrow = pc.cast(_arrow(values), pa.float64(), safe=False)
     return np.asarray(arrow.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _number(value: Any) -> float:
+    """A number of a column of objects: NaN for a missing one, and infinite beyond what a float can hold."""
+    if _is_missing(value):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _as_days(values: Any) -> npt.NDArray[np.float64]:

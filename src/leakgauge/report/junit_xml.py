@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.escaping import xml
+from leakgauge.report.statement import rests_on
 from leakgauge.report.words import against_limit, sentence
 
 
@@ -36,6 +37,8 @@ def _suite(audit: AuditDocument, version: str) -> ET.Element:
     properties = ET.SubElement(suite, "properties")
     ET.SubElement(properties, "property", name="verdict", value=audit.verdict.value)
     ET.SubElement(properties, "property", name="leakgauge", value=xml(version))
+    if left_out := rests_on(audit):
+        ET.SubElement(properties, "property", name="remark", value=xml(left_out))
     cases = [_case(finding) for finding in audit.findings] or [_nothing_measured()]
     suite.extend(cases)
     suite.set("tests", str(len(cases)))

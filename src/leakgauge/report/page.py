@@ -100,10 +100,12 @@ def write_html(document: Document, path: str | Path) -> Path:
 
 
 def write_report(run: Run, document: Document) -> Path:
-    """Write ``report.html`` of a finished run, with where it comes from and its records, and seal the folder.
+    """Write ``report.html`` of a finished run, with where it comes from and its records, and seal it.
+
+    Of the other files the checksums stay as they are; where there are none yet, all are sealed.
 
     Raises:
-        StoreError: the folder cannot be read, or the file not be written.
+        StoreError: the folder or its checksums cannot be read, or the file not be written.
     """
     try:
         records = run.records(most=MOST_RECORDS)
@@ -112,7 +114,7 @@ def write_report(run: Run, document: Document) -> Path:
     text = render_html(document, run.provenance(), records).encode("utf-8", "replace")
     path = run.folder / "report.html"
     write_atomically(path, lambda file: file.write(text))
-    run.seal()
+    run.seal("report.html")
     return path
 
 
@@ -387,6 +389,7 @@ def _environment() -> Environment:
             "question": statement.question_title,
             "share": words.share,
             "short": words.short,
+            "per_cent": words.per_cent,
         }
     )
     environment.globals.update(

@@ -240,7 +240,7 @@ def _of_comparison(found: AttackComparison) -> Card:
         _cut(found.headline),
         (missing,) if found.not_compared else (),
         (),
-        f"What the attacks achieved, each interval at {100 * found.confidence:.3g} % by itself",
+        f"What the attacks achieved, each interval at {words.per_cent(found.confidence)} by itself",
         COLUMNS,
         tuple(
             (None, (*map(_cut, (one.model, one.data, one.attack, str(one.seed))), *map(measured, _measures(one))))

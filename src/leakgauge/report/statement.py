@@ -20,6 +20,7 @@ from leakgauge.report.words import (
     finding_line,
     from_below,
     listing,
+    per_cent,
     released,
     sentence,
     title_of,
@@ -136,9 +137,10 @@ def document_headline(document: Document) -> str:
 
 
 def document_lines(document: Document) -> list[str]:
-    """The verdict on a whole document, and a line for each finding."""
+    """The verdict on a whole document, what a pass leaves out, and a line for each finding."""
+    left_out = dict.fromkeys(filter(None, map(rests_on, document.audits)))
     findings = [finding_line(audit, finding) for audit in document.audits for finding in audit.findings]
-    return [document_headline(document), *findings]
+    return [document_headline(document), *left_out, *findings]
 
 
 def not_proven(audit: AuditDocument) -> str:
@@ -165,6 +167,23 @@ def selected(audit: AuditDocument) -> str:
     )
 
 
+def unlimited(audit: AuditDocument) -> str:
+    """What a pass says nothing about, since the release rule has no limit on it; otherwise empty."""
+    limits = {
+        "the influence of single records (dtp)": audit.rule.dtp,
+        "the advantages of attacks and their tails (advantage)": audit.rule.advantage,
+    }
+    without = [what for what, limit in limits.items() if limit is None]
+    if audit.verdict is not Verdict.PASSES or not without:
+        return ""
+    return f"The release rule has no limit on {listing(without)}: the pass says nothing about that."
+
+
+def rests_on(audit: AuditDocument) -> str:
+    """What a pass leaves out: attacks that were possible, and limits; empty where it leaves out nothing."""
+    return _joined(selected(audit), unlimited(audit))
+
+
 def advice(audit: AuditDocument, *, protect: bool = True) -> str:
     """What the verdict means for a release and, where mitigations can be tried, how.
 
@@ -177,7 +196,7 @@ def advice(audit: AuditDocument, *, protect: bool = True) -> str:
         nothing = bool(lists) and all(n == 0 and fewest <= n_members for n, fewest, n_members in lists)
         identified = ", and no training record was identified" if nothing else ""
         said = f"No measure was shown to exceed its limit{identified}."
-        return _joined(said, selected(audit), not_proven(audit), ADVICE[audit.verdict])
+        return _joined(said, rests_on(audit), not_proven(audit), ADVICE[audit.verdict])
     defended = {chapter.question for chapter in CHAPTERS if chapter.is_defended}
     failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
     return f"{ADVICE[audit.verdict]} {PROTECT}" if protect and failed & defended else ADVICE[audit.verdict]
@@ -213,7 +232,7 @@ def tally(document: Document) -> str:
 def rule(audit: AuditDocument) -> list[str]:
     """The release rule that the verdict refers to, in sentences."""
     said = [demand for chapter in CHAPTERS for demand in chapter.rule(audit)]
-    level = f"{100 * audit.rule.confidence:.3g} %"
+    level = per_cent(audit.rule.confidence)
     alone = f"Each interval on an advantage has a confidence of {level}"
     ours_alone = all(one.name in TITLES for one in audit.attacks)
     together = "together" if ours_alone else "of leakgauge together, and for all others together"
@@ -241,7 +260,7 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
         ("Tested", f"{capital(tested)}." if tested else "Nothing could be tested."),
         ("Results", _joined(*results)),
         ("Release rule", " ".join(rule(audit))),
-        ("Verdict", _joined(f"{headline(audit)}.", selected(audit), not_proven(audit), ADVICE[audit.verdict])),
+        ("Verdict", _joined(f"{headline(audit)}.", rests_on(audit), not_proven(audit), ADVICE[audit.verdict])),
         ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
         ("Reach", REACH),
     ]

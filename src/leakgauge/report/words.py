@@ -22,6 +22,7 @@ from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import factor as factor
 from leakgauge.statistics.numerals import number as number
+from leakgauge.statistics.numerals import per_cent as per_cent
 from leakgauge.statistics.numerals import short as short
 
 HEADLINES = {

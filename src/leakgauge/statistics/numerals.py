@@ -35,10 +35,21 @@ def short(value: float, digits: int = 4) -> str:
 def interval_name(confidence: float) -> str:
     """Return the name of an interval with its confidence.
 
-    >>> interval_name(0.95), interval_name(0.99375), interval_name(1.0)
-    ('95 % CI', '99.4 % CI', 'exact')
+    >>> interval_name(0.95), interval_name(0.99375), interval_name(0.999999), interval_name(1.0)
+    ('95 % CI', '99.4 % CI', '99.9999 % CI', 'exact')
     """
-    return "exact" if confidence == 1 else f"{100 * confidence:.3g} % CI"
+    return "exact" if confidence == 1 else f"{per_cent(confidence)} CI"
+
+
+def per_cent(confidence: float) -> str:
+    """Return a confidence in per cent, with three digits, or as many more as keep it from being 100.
+
+    >>> per_cent(0.95), per_cent(0.99375), per_cent(0.99996)
+    ('95 %', '99.4 %', '99.996 %')
+    """
+    percent = 100 * confidence
+    digits = next((digits for digits in range(3, 16) if float(f"{percent:.{digits}g}") < 100), 3)
+    return f"{percent:.{digits}g} %"
 
 
 def factor(nats: float) -> str:

@@ -30,7 +30,7 @@ class ChunkStore:
 
     def __post_init__(self) -> None:
         if self.folder.is_symlink():
-            raise StoreError(f"{self.folder} is a link, and what it points to is not ours; remove it")
+            raise StoreError(f"{self.folder} is a link, and leakgauge makes none; give another folder")
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:

@@ -101,7 +101,7 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion
     """
     schema = what.own_schema
     columns = settings.hidden(schema)
-    if columns and settings.group_by is not None and not schema.columns[schema.index(settings.group_by)].is_categorical:
+    if settings.group_by is not None and not schema.columns[schema.index(settings.group_by)].is_categorical and columns:
         raise ConfigError(
             f"group_by: column {settings.group_by!r} is numeric and has no groups; name a categorical one"
         )

@@ -9,6 +9,9 @@ from typing import Annotated, ClassVar
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.checking import Checked, number, one_of, optional, setting, whole
 
+LARGEST_DTP_NATS = 100.0
+"""Of limits: a factor of e^100 gives any record away, and a limit above it would judge nothing."""
+
 
 class Queries(StrEnum):
     """Which queries the release rule protects against.
@@ -37,13 +40,13 @@ class InfluenceLimits(Checked):
     """The limit on influence.
 
     Args:
-        dtp: largest differential training privacy, in nats; ``None`` leaves it out.
+        dtp: largest differential training privacy, in nats, in (0, 100]; ``None`` leaves it out.
         queries: which queries the limit on DTP covers.
     """
 
     dtp: float | None = setting(
         1.0,
-        optional(number(above=0, hint="the DTP-1 rule is 1.0")),
+        optional(number(above=0, most=LARGEST_DTP_NATS, hint="the DTP-1 rule is 1.0")),
         'largest differential training privacy, in nats, or "none"',
     )
     queries: Queries = setting(

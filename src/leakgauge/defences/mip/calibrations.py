@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from leakgauge.arrays import Floats, Members
-from leakgauge.checking import check_fields, number, optional, whole
+from leakgauge.checking import check_fields, confidence_level, number, optional, whole
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
 from leakgauge.defences.mip.exchanges import (
     Enumerated,
@@ -164,7 +164,7 @@ class Swap(Calibration):
     def __post_init__(self) -> None:
         check_fields(
             self,
-            confidence=number(above=0, below=1, hint="write a fraction, such as 0.95"),
+            confidence=confidence_level(hint="write a fraction, such as 0.95"),
             n_splits=whole(1),
             prior=optional(number(above=0, below=1, hint="0.5 bounds the advantage")),
         )

@@ -39,7 +39,7 @@ class KeptAnswers:
         self._answers: dict[str, Any] = {}
         if folder is not None:
             if folder.is_symlink():
-                raise StoreError(f"{folder} is a link, and what it points to is not ours; remove it")
+                raise StoreError(f"{folder} is a link, and leakgauge makes none; give another folder")
             refuse_links(folder)
             for path in sorted(folder.glob(f"{identity[:16]}-*.json")):
                 self._answers |= _read(path)

@@ -19,6 +19,7 @@ from leakgauge.report.words import (
     listing,
     number,
     of_hundred,
+    per_cent,
     rate_and_interval,
     short,
     title_of,
@@ -96,6 +97,7 @@ class MembershipChapter(Chapter):
         return [
             *games(audit),
             f"The largest advantage on the audited model itself is {own}.",
+            by_themselves(audit),
             tail_odds(audit),
             exposed(audit),
         ]
@@ -183,6 +185,16 @@ def games(audit: AuditDocument) -> list[str]:
         f"({value_and_interval(found.population)} on data like these).{area} {power}"
     )
     return [said]
+
+
+def by_themselves(audit: AuditDocument) -> str:
+    """How the intervals of the attacks differ from those of the findings; empty where they do not."""
+    if audit.rule.advantage is None or len(audit.attacks) < 2:
+        return ""
+    return (
+        f"Each of these intervals has {per_cent(audit.rule.confidence)} confidence by itself; the lower ends in the "
+        "findings on advantages have it for all attacks together, and may be lower."
+    )
 
 
 def rates_in_games(audit: AuditDocument) -> list[MembershipAttackResult]:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from leakgauge.report.chapters import CHAPTERS
-from leakgauge.report.statement import advice, headline, remedies, tally
+from leakgauge.report.statement import advice, headline, remedies, rests_on, tally
 from leakgauge.report.terminal.tables import STYLES, plain_table, show_table
 from leakgauge.report.words import (
     ADVICE,
@@ -74,6 +74,8 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
             Text.assemble(audit.description.model, "  ", (marked(audit.verdict), style)), align="left", style="dim"
         )
     console.print(Text(audit.description.worded(_description(audit)), style="dim"))
+    if several and (left_out := rests_on(audit)):
+        console.print(Text(left_out))
     console.print()
     show_table(_findings(audit, console.width), console)
     said = [(chapter.title, chapter.summary(audit)) for chapter in CHAPTERS]
