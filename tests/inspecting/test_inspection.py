@@ -403,7 +403,7 @@ NEIGHBOURS = fitted(neighbors.KNeighborsClassifier(3), CLASSES)
         (len, "what a function predicts by cannot be read"),
         (object(), "an object of type object holds nothing that can be read"),
     ],
-    ids=repr,
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else value,
 )
 @pytest.mark.parametrize("records", [None, (X, CLASSES)], ids=["alone", "with records"])
 def test_what_cannot_be_read_is_not_said_to_hold_nothing(model, said, records):
