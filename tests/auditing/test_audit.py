@@ -448,9 +448,9 @@ def test_judging_is_three_way():
         (lambda: Settings(n_repeats=0), "n_repeats must be a whole number of at least 1"),
         (lambda: Settings(seed=-1), "seed must be a whole number of at least 0"),
         (lambda: ReleaseRule(dtp=None, advantage=None), "no limit at all"),
-        (lambda: ReleaseRule(dtp=0), "rule.dtp must be above 0"),
+        (lambda: ReleaseRule(dtp=0), r"rule.dtp must be in \(0, 100\]"),
         (lambda: ReleaseRule(advantage=1.5), r"rule.advantage must be in \(0, 1\)"),
-        (lambda: ReleaseRule(confidence=0.2), r"rule.confidence must be in \(0.5, 1\)"),
+        (lambda: ReleaseRule(confidence=0.2), r"rule.confidence must be in \(0.5, 0.999999\]"),
     ],
 )
 def test_impossible_settings_are_refused(make, message):

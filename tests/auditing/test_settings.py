@@ -10,7 +10,16 @@ import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, SensitiveColumn, Settings, TargetProperty, audit
+from leakgauge.auditing import (
+    Queries,
+    ReleasedOutputs,
+    ReleaseRule,
+    SensitiveColumn,
+    Settings,
+    TargetProperty,
+    audit,
+    subject,
+)
 from leakgauge.auditing.settings import PropertyGames
 from leakgauge.defences import Binning, DpSgd, EarlierStop, Ensemble, Removal, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError
@@ -154,10 +163,11 @@ def test_an_audit_refuses_settings_and_workers_of_another_kind():
     for workers in (0, -1, 1.5, None, True):
         with pytest.raises(ConfigError, match="workers must be a whole number of at least 1"):
             audit(GaussianNB(), **data, workers=workers)
+    what = subject(GaussianNB().fit(X[:20], y[:20]), **data)
     with pytest.raises(ConfigError, match="defences must be a list"):
-        protect(None, Settings(), "binning")
+        protect(what, Settings(), "binning")
     with pytest.raises(ConfigError, match=r"defences\[0\] must be a Defence"):
-        protect(None, Settings(), ["binning"])
+        protect(what, Settings(), ["binning"])
 
 
 @pytest.mark.parametrize("key", ["target", "name", "run", "progress"])

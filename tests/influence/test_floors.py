@@ -163,6 +163,7 @@ def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
     people, learner = scaled(), SklearnLearner(GaussianNB())
     everyone = Sample(np.arange(len(people)), np.arange(len(people)), len(people))
     found = pdtp(learner, people, seed=0)
+    found = replace(found, values=found.values / found.values.max())
     settings = Settings(rule=ReleaseRule(dtp=2 * float(found.values.max()), queries=Queries.DIRECT))
     (known,) = influence.findings(
         influence.MeasuredInfluence(found, everyone, None, None, Elsewhere()), learner, "", settings, HERE

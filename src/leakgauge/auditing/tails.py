@@ -6,17 +6,13 @@ import math
 
 from leakgauge.statistics import Estimate, TailOdds, tail_bound
 
-LARGEST_LIMIT_NATS = 700.0
-"""e to a larger power is no number."""
-
-
 ROUNDING = 1e-9
 """How far odds may be from those of their counts, as a share."""
 
 
 def largest_odds(dtp: float | None) -> float:
     """The tail odds that a limit on DTP allows: e to that power; to 1 where there is no such limit."""
-    return math.exp(min(1.0 if dtp is None else dtp, LARGEST_LIMIT_NATS))
+    return math.exp(1.0 if dtp is None else dtp)
 
 
 def seen_odds(tail: TailOdds, n_members: int, n_others: int, *, level: float) -> Estimate:

@@ -394,7 +394,7 @@ def test_a_prior_out_of_range(prior):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"confidence": 1.0}, r"confidence must be in \(0, 1\), got 1.0; write a fraction"),
+        ({"confidence": 1.0}, r"confidence must be in \(0, 0.999999\], got 1.0; write a fraction"),
         ({"n_splits": 0}, "n_splits must be a whole number of at least 1, got 0"),
     ],
 )
