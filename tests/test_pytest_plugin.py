@@ -221,3 +221,11 @@ def test_a_run_of_pytest_that_does_not_use_it_imports_nothing_heavy(tmp_path: Pa
 def test_the_plugin_is_declared_for_pytest() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
     assert declared == {"leakgauge": "leakgauge.pytest_plugin"}
+
+
+@pytest.mark.long
+def test_the_example_of_the_documentation_passes(tmp_path):
+    text = (ROOT / "docs" / "pipelines.md").read_text("utf-8")
+    example = next(block.split("```")[0] for block in text.split("```python\n")[1:] if "def test_release" in block)
+    done = run(tmp_path, example)
+    assert done.returncode == 0, done.stdout
