@@ -13,6 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.auditing import AuditResult, Queries, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.finding import Finding
+from leakgauge.auditing.influence.measurement import from_all_refits
 from leakgauge.auditing.settings import RulePart
 from leakgauge.defences import Ensemble, Temperature
 from leakgauge.models import FunctionProbabilities, FunctionRegression, Model
@@ -213,3 +214,23 @@ def test_a_randomised_regressor_that_knows_a_few_records_does_not_pass(seed: int
     found = influence_of(FunctionRegression(predict, train.schema), data)
     assert found.verdict is Verdict.CANNOT_TELL
     assert "does not reproduce the audited model" in found.reason
+
+
+def apart(one: np.ndarray, others: np.ndarray) -> np.ndarray:
+    return np.abs(one - others)
+
+
+def test_how_far_an_answer_is_from_all_refits() -> None:
+    """Three refits about two records, each 0.1 from the nearest other one."""
+    refits = np.array([[0.0, 1.0], [0.2, 1.1], [0.1, 1.2]])
+    assert from_all_refits(np.array([0.1, 1.1]), refits, apart, 0.0) == 0.0  # null: between them
+    assert from_all_refits(np.array([0.1, 1.6]), refits, apart, 0.0) == pytest.approx(0.4)
+    assert from_all_refits(np.array([0.1, 1.6]), refits, apart, 0.5) == 0.0  # negligible
+    assert from_all_refits(np.array([0.1, 1.39]), refits, apart, 0.0) == 0.0  # 0.19, and refits are 0.1 apart
+    assert from_all_refits(np.array([9.0, 9.0]), refits[:1], apart, 0.0) == 0.0  # nothing to compare with
+
+
+def test_what_is_not_known_of_refits_is_not_near() -> None:
+    unknown = np.full((3, 2), np.nan)
+    assert from_all_refits(np.zeros(2), unknown, apart, 1.0) == np.inf
+    assert from_all_refits(np.array([0.0, np.nan]), np.zeros((3, 2)), apart, 1.0) == np.inf

@@ -155,7 +155,7 @@ class Run:
 
         Args:
             written: the files that were just written: theirs are made anew, and others stay as they are, so that a file
-                which was changed or is missing does so afterwards too. Without checksums before, all are made.
+                which was changed or is missing still counts as such. Without checksums before, all are made.
 
         Raises:
             StoreError: there are checksums that cannot be read.

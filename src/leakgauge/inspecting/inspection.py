@@ -27,6 +27,14 @@ from leakgauge.models.onnx import checked_onnx
 from leakgauge.models.sklearn import GIVE_THOSE, is_fitted, name_of, other_columns, refuse_class
 from leakgauge.records import Native, Records
 
+FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
+"""Whose insides cannot be read, but for what is bound to them."""
+
+SAYING_WHETHER_FITTED = ("sklearn", "xgboost", "lightgbm")
+"""Libraries whose estimators scikit-learn knows to be fitted or not."""
+
+EXPECTED = "expected a fitted estimator, a module, a state dictionary, or the path of a model file"
+
 
 @dataclass(frozen=True)
 class Inspection:
@@ -117,10 +125,6 @@ def inspect(
     return found
 
 
-FUNCTIONS = (FunctionType, BuiltinFunctionType, np.ufunc)
-"""Whose insides cannot be read, but for what is bound to them."""
-
-
 def _innermost(model: Any) -> Any:
     """The function that others are made of."""
     while isinstance(model, partial):
@@ -149,12 +153,6 @@ def _refuse_unreadable(model: Any) -> None:
             raise ModelError(f"{name_of(model)} is not fitted, and what a fit leaves is looked for; fit it first")
     elif not isinstance(_innermost(model), FUNCTIONS) and _is_bare(model):
         raise ModelError(f"an object of type {kind} holds nothing that can be read; {EXPECTED}")
-
-
-SAYING_WHETHER_FITTED = ("sklearn", "xgboost", "lightgbm")
-"""Libraries whose estimators scikit-learn knows to be fitted or not."""
-
-EXPECTED = "expected a fitted estimator, a module, a state dictionary, or the path of a model file"
 
 
 def _is_bare(model: Any) -> bool:

@@ -220,7 +220,7 @@ def from_all_refits(
 
     own = [furthest(one, np.delete(refits, r, axis=0)) for r, one in enumerate(refits)]
     here = furthest(answers, refits)
-    return here if here > max(negligible, *(2 * one for one in own if np.isfinite(one))) else 0.0
+    return here if here > max([negligible, *(2 * one for one in own if np.isfinite(one))]) else 0.0
 
 
 def summarise(measured: MeasuredInfluence, settings: Settings) -> Influence:
