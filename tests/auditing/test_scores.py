@@ -23,6 +23,7 @@ from leakgauge.auditing import (
 from leakgauge.auditing.case import open_case
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
+from leakgauge.auditing.rounding import rounding_of
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.report.page import render_html
@@ -355,3 +356,87 @@ def test_no_accuracy_is_told_where_the_classes_are_not_known(form: str) -> None:
             assert ("class probabilities" in said) is known
             assert ("probability of what is true" in said) is not known
         assert ("<dt>Classes</dt>" in page) is known
+
+
+def of_a_confident_memoriser(n: int = 6000) -> tuple[np.ndarray, np.ndarray]:
+    """Members, and probabilities of the true class: most within 1e-4 of 1, and nearer to it of members."""
+    rng, member = np.random.default_rng(0), np.arange(n) < n // 2
+    short = np.exp(rng.normal(np.where(member, -11, -9.6), 0.8))
+    return member, 1 - np.where(rng.random(n) < 0.15, rng.random(n), short)
+
+
+def cut(p: np.ndarray, largest: float) -> np.ndarray:
+    """Probabilities of logits that are cut off."""
+    return 1 / (1 + np.exp(-np.clip(np.log(p) - np.log1p(-p), -largest, largest)))
+
+
+COARSE = {
+    "half precision": (lambda p: p.astype(np.float16).astype(float), "significant bits, as in half precision"),
+    "seven bits": (lambda p: np.ldexp(np.round(np.ldexp(np.frexp(p)[0], 7)), np.frexp(p)[1] - 7), "7 significant bits"),
+    "three digits": (lambda p: np.array([float(f"{x:.2e}") for x in p]), None),
+    "1/255": (lambda p: np.round(p * 255) / 255, "are multiples of 1/255"),
+    "1/255 above 0": (lambda p: np.clip(np.round(p * 255) / 255, 1e-7, 1 - 1e-7), "are multiples of 1/255"),
+    "1/7": (lambda p: np.round(p * 7) / 7, "are multiples of 1/7"),
+    "cut off": (lambda p: cut(p, 4.0), "are cut off at an end"),
+}
+
+
+@pytest.mark.parametrize("form", ["probabilities", "loss"])
+@pytest.mark.parametrize("how", COARSE)
+def test_scores_on_any_grid_do_not_pass(how: str, form: str) -> None:
+    """In full they fail with an advantage of 0.5; on each grid nearly nothing is left of it."""
+    member, p = of_a_confident_memoriser()
+    coarse, said = COARSE[how]
+    for scores, is_coarse in ((p, False), (coarse(p), True)):
+        with np.errstate(divide="ignore"):
+            given = np.c_[scores, 1 - scores] if form == "probabilities" else np.maximum(-np.log(scores), 0.0)
+        if form == "loss" and np.isinf(given).any():
+            given = np.minimum(given, 100.0)
+        labels = np.zeros(len(p), dtype=int) if form == "probabilities" else None
+        verdict, rounded = verdict_of(member, **{form: given}, labels=labels)
+        assert verdict is not Verdict.PASSES
+        assert len(rounded) == is_coarse
+        assert (verdict is Verdict.FAILS) or is_coarse
+        assert not is_coarse or said is None or said in rounded[0].reason
+
+
+FULL = {
+    "double": lambda rng, n: rng.beta(5, 1, n),
+    "single": lambda rng, n: rng.beta(5, 1, n).astype(np.float32).astype(float),
+    "single, written with seven digits": lambda rng, n: np.array([float(f"{x:.6e}") for x in rng.beta(5, 1, n)]),
+    "naive Bayes, of which a third is exactly 1": lambda rng, n: np.where(rng.random(n) < 0.3, 1.0, rng.beta(5, 1, n)),
+    "a stump": lambda rng, n: rng.choice([611 / 1013, 977 / 1987], n),
+    "a tree": lambda rng, n: rng.choice(rng.integers(1, 400, 12) / rng.integers(400, 900, 12), n),
+}
+
+
+@pytest.mark.parametrize("what", FULL)
+def test_null_scores_with_all_their_digits_are_on_no_grid(what: str) -> None:
+    """However many of them are equal; of seven digits hardly any are."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        p = FULL[what](rng, 1000)
+        inside = np.arange(1000) < 500
+        for form, scores in (("probabilities", p), ("loss", -np.log(p))):
+            found = rounding_of(form, scores, inside)
+            assert found is None or (found.share < 0.01 and found.size == 7)
+
+
+def test_half_precision_is_seen_where_one_less_it_is_given() -> None:
+    """The probabilities of the true class, of which those of the first class are 1 less the model's answer."""
+    rng, member = np.random.default_rng(0), np.arange(4000) < 2000
+    answered = (rng.random(4000) * 10.0 ** -rng.integers(0, 6, 4000)).astype(np.float16).astype(float)
+    found = rounding_of("probabilities", np.where(rng.random(4000) < 0.5, answered, 1 - answered), member)
+    assert found is not None
+    assert found.said == "have at most 11 significant bits, as in half precision"
+
+
+@pytest.mark.parametrize("k", [20, 21, 49, 50])
+def test_shares_of_neighbours_are_coarse_whatever_their_number_is(k: int) -> None:
+    """Nothing was lost of them: declared as bins of that width they are all that is released."""
+    rng, member = np.random.default_rng(0), np.arange(4000) < 2000
+    p = rng.binomial(k, 0.95, 4000) / k
+    given = {"probabilities": np.c_[p, 1 - p], "labels": np.zeros(4000, dtype=int)}
+    assert verdict_of(member, **given)[0] is Verdict.CANNOT_TELL
+    declared = replace(SETTINGS, released=ReleasedOutputs.BINNED, bin_width=1 / k)
+    assert verdict_of(member, declared, **given) == (Verdict.PASSES, [])

@@ -12,7 +12,7 @@ from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
-from leakgauge.auditing.rounding import Rounding
+from leakgauge.auditing.rounding import Grid, Rounding
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
@@ -453,10 +453,10 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Findin
     if rounding is None:
         return []
     whose = "scores of the reference models" if rounding.of_references else "scores"
-    if rounding.n_values == 1:
+    if rounding.grid is Grid.ONE:
         seen = f"all records have the same {'score' if whose == 'scores' else 'score of the reference models'}"
     else:
-        seen = f"the {whose}, or their probabilities, have at most {rounding.decimals} decimals, and the most frequent "
+        seen = f"the {whose}, or their probabilities, {rounding.said}, and the most frequent "
         seen += f"is that of {100 * rounding.share:.3g} % of the members or of the others"
     reason = (
         f"{seen}. No attack can distinguish these, and the digits that are lost may hide an advantage of "
