@@ -102,8 +102,83 @@ def test_values_may_repeat_and_columns_be_constant(max_features):
     np.testing.assert_allclose(run(estimator, records), refitted(estimator, records), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize(("max_features", "share"), [(None, 0.95), ("sqrt", 0.0)])
-def test_where_rounding_decides_models_differ_from_there_on_and_not_by_much(max_features, share):
+def tied(kind, n, seed):
+    """Columns with few values, in which many splits are equally good."""
+    rng = np.random.default_rng([seed, 7])
+    if kind == "one-hot":
+        return np.hstack([np.eye(6)[codes] for codes in rng.integers(0, 6, (4, n))])
+    if kind == "twins":
+        X = rng.integers(0, 2, (n, 8)).astype(float)
+        return np.hstack([X, 1 - X[:, :4], X[:, 4:]])
+    if kind == "rounded":
+        return np.round(rng.normal(size=(n, 20)), 1)
+    if kind == "skewed":  # a column whose sorting goes beyond the depth of quicksort
+        return np.column_stack([organ_pipe(n), organ_pipe(n) // 2, rng.integers(0, 3, n), rng.integers(0, 3, n)])
+    copies = rng.normal(size=(n, 5))[rng.integers(0, n // 3, n)]
+    return np.hstack([copies, np.eye(4)[rng.integers(0, 4, n)]])
+
+
+def organ_pipe(n):
+    """Values of which the median of three is always among the least, so that quicksort meets its limit."""
+    half = np.arange(n // 2)
+    return np.concatenate([half, half[::-1], np.zeros(n - 2 * len(half))]).astype(float)
+
+
+TIED = [
+    {},
+    {"max_features": "sqrt", "n_estimators": 40},
+    {"max_features": 2, "max_depth": None, "n_estimators": 6},
+    {"max_features": 1, "max_depth": 5, "learning_rate": 1.0},
+    {"max_depth": 2, "min_samples_leaf": 7, "learning_rate": 3.0},
+]
+
+
+@pytest.mark.parametrize("settings", TIED, ids=str)
+@pytest.mark.parametrize("kind", ["one-hot", "twins", "rounded", "skewed", "copies"])
+def test_of_equal_splits_of_a_classifier_the_same_one_is_taken(kind, settings):
+    """By the last bits of sums, in the order into which scikit-learn has sorted the records."""
+    for seed, n_classes in enumerate([2, 3, 4]):
+        X = tied(kind, 150 * (1 + seed), seed)
+        z = X[:, 0] + X[:, 1] * X[:, 2] + np.random.default_rng(seed).normal(size=len(X))
+        cuts = np.quantile(z, np.linspace(0, 1, n_classes + 1)[1:-1])
+        records = Records.from_arrays(X, np.array(["a", "b", "c", "d"])[np.digitize(z, cuts)])
+        estimator = GradientBoostingClassifier(**{"n_estimators": 20, **settings})
+        subsets = halves(records, 2, seed)
+        np.testing.assert_array_equal(run(estimator, records, subsets), refitted(estimator, records, subsets))
+
+
+@pytest.mark.parametrize("max_features", [None, "sqrt"])
+def test_without_a_record_a_classifier_is_that_of_scikit_learn(max_features):
+    X = tied("one-hot", 120, 0)
+    records = Records.from_arrays(X, np.where(X[:, 0] + X[:, 7] > np.random.default_rng(0).random(120), "yes", "no"))
+    estimator = GradientBoostingClassifier(n_estimators=10, max_features=max_features, random_state=5)
+    for subsets in (leave_one_out(120, np.arange(0, 120, 9)), everything(120)):
+        job = job_of(estimator, records, subsets, randomness=Randomness.COMMON).with_known_seed()
+        assert plan(job).engine.name == "gradient-boosting"
+        np.testing.assert_array_equal(plan(job).train().answers, Refit().prepare(job).all().answers)
+
+
+def test_another_scikit_learn_may_round_in_its_own_way(monkeypatch):
+    monkeypatch.setattr(boosting, "rounds_alike", lambda: False)
+    records = people(100, 2)
+    repeated = Records.from_arrays(np.round(records.features), records.labels)
+    assert "without single ones" in str(
+        Boosting().prepare(job_of(GradientBoostingClassifier(), records, leave_one_out(100)))
+    )
+    job = job_of(GradientBoostingClassifier(max_features=2, random_state=0), repeated).with_known_seed()
+    assert "values repeat" in str(Boosting().prepare(job))
+
+
+def test_that_scikit_learn_rounds_alike_is_found_by_models_that_would_show_it(monkeypatch):
+    """With another order of equal values, here by records from the last one to the first, models differ."""
+    assert boosting.rounds_alike()
+    fit = GradientBoostingClassifier.fit
+    monkeypatch.setattr(GradientBoostingClassifier, "fit", lambda self, X, y: fit(self, X[::-1], y[::-1]))
+    assert not boosting.rounds_alike.__wrapped__()
+
+
+@pytest.mark.parametrize(("max_features", "share"), [(None, 0.6), ("sqrt", 0.0)])
+def test_where_rounding_decides_regressors_differ_from_there_on_and_not_by_much(max_features, share):
     """Of twins of columns, scikit-learn takes the one whose values it happened to sum up to a little more.
 
     Sides of a node change places with them, and with these the random numbers of the nodes below.
@@ -111,12 +186,12 @@ def test_where_rounding_decides_models_differ_from_there_on_and_not_by_much(max_
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (400, 8)).astype(float)
     X = np.hstack([X, 1 - X[:, :4]])
-    records = Records.from_arrays(X, np.where(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=400) > 0.7, "yes", "no"))
-    estimator = GradientBoostingClassifier(n_estimators=30, max_features=max_features)
+    records = Records.from_arrays(X, X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=400))
+    estimator = GradientBoostingRegressor(n_estimators=30, max_features=max_features)
     found, expected = run(estimator, records), refitted(estimator, records)
     assert (np.abs(found - expected) < 1e-9).mean() >= share
-    losses = [-one[:, np.arange(400), records.labels].mean() for one in (found, expected)]
-    assert losses[0] == pytest.approx(losses[1], abs=0.01)
+    errors = [np.square(one[:, :, 0] - records.labels).mean() for one in (found, expected)]
+    assert errors[0] == pytest.approx(errors[1], abs=0.01)
 
 
 def test_columns_that_stay_constant_below_a_node_are_drawn_as_there():
@@ -279,8 +354,6 @@ def test_the_engine_is_used_after_steps_that_learn_nothing():
         (GradientBoostingClassifier(max_depth=2**70), None, "too large a number"),
         (GradientBoostingClassifier(max_features=2**64), None, "too large a number"),
         (make_pipeline(StandardScaler(), GradientBoostingClassifier()), None, "StandardScaler is fitted on the data"),
-        (GradientBoostingClassifier(), leave_one_out(100), "without single ones"),
-        (GradientBoostingClassifier(), everything(100), "trains on all records"),
         (GradientBoostingClassifier(), DenseSubsets(np.arange(100)[None] < 1), "not given all classes"),
     ],
     ids=lambda one: one if isinstance(one, str) else type(one).__name__,
@@ -291,11 +364,11 @@ def test_what_is_not_supported_is_trained_by_scikit_learn(estimator, subsets, sa
     assert said in str(Boosting().prepare(job))
 
 
-@pytest.mark.parametrize(("max_features", "repeated", "engine"), [(2, True, "refit"), (2, False, "gradient-boosting")])
-def test_random_numbers_that_an_attacker_knows_are_not_left_to_rounding(max_features, repeated, engine):
-    records = people(100, 2)
+@pytest.mark.parametrize(("repeated", "engine"), [(True, "refit"), (False, "gradient-boosting")])
+def test_random_numbers_that_an_attacker_knows_are_not_left_to_rounding(repeated, engine):
+    records = people(100, 1)
     X = np.round(records.features) if repeated else records.features
-    estimator = GradientBoostingClassifier(max_features=max_features, random_state=0)
+    estimator = GradientBoostingRegressor(max_features=2, random_state=0)
     job = job_of(estimator, Records.from_arrays(X, records.labels))
     assert plan(job.with_known_seed()).engine.name == engine
     assert plan(job).engine.name == "gradient-boosting"
@@ -318,6 +391,12 @@ def test_what_scikit_learn_cannot_count_to_is_an_error_of_the_model():
 def test_numbers_beyond_single_precision_are_refused():
     records = Records.from_arrays(np.array([[1e300], [1.0]] * 20), np.array(["a", "b"] * 20))
     assert "too large" in str(Boosting().prepare(job_of(GradientBoostingClassifier(), records)))
+
+
+@pytest.mark.parametrize("subsets", [leave_one_out(100), everything(100)], ids=["without one", "all"])
+def test_regressors_of_all_records_and_without_one_are_trained_by_scikit_learn(subsets):
+    job = job_of(GradientBoostingRegressor(), people(100, 1), subsets)
+    assert "trains on all records, and without single ones" in str(Boosting().prepare(job))
 
 
 def test_other_learners_are_refused():

@@ -5,14 +5,17 @@ trees. Here columns are ranked once for all models, and a model is boosted in on
 gradient, whose leaves take one step of Newton's method (Friedman 2001).
 
 The rules are those of scikit-learn 1.9, and so are the random numbers: each tree has a seed drawn as there, and columns
-are drawn from its stream in the same order. Sums are rounded alike where no two records of a node have the same value,
-and the models are then the same to the last bit. Where values repeat, two splits that are equally good may be parted
-by rounding, there in one way and here in another; the models differ from that node on.
+are drawn from its stream in the same order. Of splits that are equally good, rounding takes one there.
+Classifiers are the same to the last bit: a node where rounding may decide is split once more as there. So are
+regressors where no two records of a node have the same value; where values repeat, two splits that are equally good
+may be parted there in one way and here in another, and the models differ from that node on. That this version of
+scikit-learn rounds so is tried out once.
 """
 
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,12 +26,15 @@ from scipy.stats import gmean
 from leakgauge.arrays import Floats, Indices
 from leakgauge.models.access import checked_probabilities, checked_values
 from leakgauge.models.sklearn import name_of
+from leakgauge.records import Records
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.forests import TOO_LARGE, columns_looked_at, in_records, refused_setting
+from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import Given, given_whole
-from leakgauge.training.job import Job
+from leakgauge.training.job import Job, Randomness
+from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.native import kernels
-from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut
+from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut, everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import NO_LIMIT, Ranked, call, pointer
 
@@ -57,12 +63,12 @@ MOST_OF_A_SEED = 2**31 - 1
 class Boosting(Engine):
     """``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, alone or after steps that learn nothing.
 
-    On subsets of any kind but those that lack one record, or none: what a record changes, and what is released, is told
-    by scikit-learn's own models, whatever rounding does.
+    Regressors on subsets of any kind but those that lack one record, or none: what a record changes, and what is
+    released, is told by models that are scikit-learn's own, whatever rounding does.
     """
 
     name = "gradient-boosting"
-    method = "boosting scikit-learn's trees on ranked columns; the same but for equal splits that rounding parts"
+    method = "boosting scikit-learn's trees on ranked columns; regressors but for equal splits that rounding parts"
     tolerance = 0.0
     trains = True
     chunk = 16
@@ -74,10 +80,11 @@ class Boosting(Engine):
         case = given_whole(job, (GradientBoostingClassifier, GradientBoostingRegressor))
         if isinstance(case, Refusal):
             return case
-        if job.trains_on_all or isinstance(job.subsets, LeaveOneOut | LeaveUnitOut):
-            return Refusal(RefusalKind.JOB, "scikit-learn trains on all records, and without single ones")
         if compiled() is None:
             return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
+        single = job.trains_on_all or isinstance(job.subsets, LeaveOneOut | LeaveUnitOut)
+        if single and not to_the_last_bit(case):
+            return Refusal(RefusalKind.JOB, "scikit-learn trains on all records, and without single ones")
         if reason := refused_setting(case.estimator, PLAIN, "loss", LOSSES):
             return Refusal(RefusalKind.SETTING, reason)
         ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
@@ -85,7 +92,8 @@ class Boosting(Engine):
             return Refusal(RefusalKind.DATA, TOO_LARGE)
         d = case.matrix.shape[1]
         draws = columns_looked_at(case.estimator.max_features, d) < d
-        if job.as_trained and draws and any(len(np.unique(column)) < len(column) for column in ranked.codes.T):
+        repeated = any(len(np.unique(column)) < len(column) for column in ranked.codes.T)
+        if job.as_trained and draws and repeated and not to_the_last_bit(case):
             return Refusal(RefusalKind.DATA, "values repeat, and rounding may part what is drawn from what is known")
         k = len(case.classes)
         if k and not all(
@@ -162,6 +170,30 @@ class ManyBoosted(PreparedJob):
             return checked_values(raw, len(asked), who)[:, None]
         shares = np.hstack([1 - expit(raw), expit(raw)]) if loss == BINOMIAL else softmax(raw, axis=1)
         return checked_probabilities(shares, len(asked), k, who)  # a share that is rounded to 0 is 0, as there
+
+
+def to_the_last_bit(case: Given) -> bool:
+    """Whether models are scikit-learn's even where values repeat: those of classes, if it rounds as it did."""
+    return len(case.classes) > 0 and rounds_alike()
+
+
+@cache
+def rounds_alike() -> bool:
+    """Whether the installed scikit-learn takes the same of equal splits: tried on columns that repeat each other."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    few = rng.integers(0, 3, (120, 8)).astype(np.float64)
+    X, y = np.hstack([few, 2 - few]), few[:, 0] + few[:, 1] * few[:, 2] + rng.normal(size=120)
+    records = Records.from_arrays(X, np.array(["a", "b", "c"])[np.digitize(y, [1, 3])])
+    estimator = GradientBoostingClassifier(n_estimators=12, max_depth=4, max_features=5)
+    job = Job(SklearnLearner(estimator), records, everything(len(X)), records.features, 0, Randomness.COMMON)
+    case = given_whole(job, (GradientBoostingClassifier,))
+    assert isinstance(case, Given)
+    ranked = Ranked.of(case.matrix, case.queries)
+    assert ranked is not None
+    found, expected = ManyBoosted(Boosting(), job, case, ranked), Refit().prepare(job)
+    return np.array_equal(found.all().answers, expected.all().answers)
 
 
 def compiled() -> ctypes.CDLL | None:
