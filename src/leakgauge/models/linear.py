@@ -34,6 +34,7 @@ class Minimum:
         tolerance: largest entry of the mean gradient at which the solver may have stopped; infinite if unknown.
         rounding: relative rounding error of coefficients and records.
         by_iteration: whether it is solved by lowering a loss, which shows no gradient below the root of its rounding.
+        is_newton: whether by Newton's method with the full Hessian, which does not depend on scales of columns.
         is_normwise: whether rounding of its largest columns enters all, as in a singular value decomposition.
     """
 
@@ -44,6 +45,7 @@ class Minimum:
     tolerance: float
     rounding: float
     by_iteration: bool = False
+    is_newton: bool = False
     is_normwise: bool = False
 
     def design(self, rows: Floats) -> Floats:
@@ -79,10 +81,29 @@ class Minimum:
         terms = size.max(axis=1, keepdims=True) * largest.sum(axis=0) if self.is_normwise else size @ largest
         return np.asarray(size.T @ terms)
 
-    def stopping(self, size: Floats, n: int) -> Floats:
-        """What a solver may leave of a gradient over ``n`` records, in each column of |x̃| ``[m, p]``: ``[p, 1]``."""
-        unseen = np.sqrt(LBFGS_CHANGE + self.rounding) if self.by_iteration else 0.0
-        return np.asarray(n * (self.tolerance + unseen * np.sqrt((size**2).mean(axis=0)))[:, None])
+    def stopping(self, design: Floats, n: int) -> Floats:
+        """What a solver may leave of a gradient over ``n`` records, in each column of x̃ ``[m, p]``: ``[p, 1]``.
+
+        A descent that takes at least a share 1/κ of what is left of the loss in each step, κ the condition of the
+        Hessian, stops with at most κ times the smallest change that it sees; the gradient is at most the root of that
+        times the curvature.
+        """
+        if np.isinf(self.tolerance) or not self.by_iteration:
+            return np.full((design.shape[1], 1), n * self.tolerance)
+        condition = 1.0 if self.is_newton else self.condition(design, n)
+        unseen = np.sqrt((LBFGS_CHANGE + self.rounding) * condition)
+        return np.asarray(n * (self.tolerance + unseen * np.sqrt((design**2).mean(axis=0)))[:, None])
+
+    def condition(self, design: Floats, n: int) -> float:
+        """Of the Hessian of a classifier over ``n`` records like those of x̃ ``[m, p]``; infinite if it is singular."""
+        means, first = self.means(design), int(self.has_intercept)
+        hessian = (design.T * (means * (1 - means)).mean(axis=1)) @ design / len(design)
+        penalty = float(
+            np.linalg.norm(self.penalty[first:]) / max(np.linalg.norm(self.theta[first:]), np.finfo(float).tiny)
+        )
+        hessian[np.diag_indices(len(hessian))] += np.where(np.arange(len(hessian)) < first, 0.0, penalty / n)
+        eigenvalues = np.linalg.eigvalsh(hessian)
+        return float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0 else np.inf
 
 
 def is_linear(estimator: Any) -> bool:
@@ -129,7 +150,8 @@ def minimum(estimator: Any) -> Minimum:
     if has_intercept:
         constant = np.broadcast_to(np.asarray(estimator.intercept_, dtype=float), theta.shape[1])
         theta, penalty = np.vstack([constant, theta]), np.vstack([intercept, penalty])
-    return Minimum(theta, penalty, has_intercept, classes, tolerance, rounding, bool(classes), is_normwise)
+    is_newton = settings.get("solver") == "newton-cholesky"
+    return Minimum(theta, penalty, has_intercept, classes, tolerance, rounding, bool(classes), is_newton, is_normwise)
 
 
 def _require_ridge(settings: dict[str, Any], name: str) -> None:

@@ -78,7 +78,7 @@ def last_record(model: Any, others: tuple[Any, Any]) -> LastRecord:
     design = fitted.design(rows)
     size = np.abs(design)
     summed = fitted.rounded(size, np.abs(fitted.theta)) + np.abs(fitted.penalty)
-    floor = ROUNDINGS * fitted.rounding * summed + fitted.stopping(size, len(rows) + 1)
+    floor = ROUNDINGS * fitted.rounding * summed + fitted.stopping(design, len(rows) + 1)
     constant = constant_of(design, fitted.has_intercept)
     if constant is None:
         raise ModelError(

@@ -17,6 +17,15 @@ from leakgauge.records import Records
 from leakgauge.versions import judging, linear, sums
 
 PENALTIES = ("alpha", "C", "penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "class_weight", "positive")
+EXACT = 0.01
+"""Largest error of a point that is exact, in standard deviations of its columns."""
+
+BLURRED = 0.1
+"""Largest error of a point that is a record, in standard deviations of its columns, as rounding and solvers go."""
+
+LARGEST_RESIDUAL = 1.01
+"""Of a probability and a class; with public records for the training records twice as much may be measured."""
+
 STORED_ROWS = ("_fit_X", "X_fit_", "X_train_", "support_vectors_")
 """Attributes in which neighbours, kernel methods and support vector machines keep training records."""
 
@@ -33,11 +42,11 @@ class Found(StrEnum):
     RECORD = "record"
     """Each of them."""
     MEAN = "mean"
-    """Their mean, weighted by residuals where it comes from coefficients: no single record is identified."""
+    """Their mean, weighted by residuals where it comes from coefficients, which identifies no single record."""
     NOTHING = "nothing"
     """The versions differ by no more than rounding and solvers leave, a hundredth of what a typical record makes."""
     CANNOT_TELL = "cannot tell"
-    """Rounding, or solvers that stopped early, may hide a record; or the record is one of several rows."""
+    """Rounding, or solvers that stopped early, may hide a record or blur it; or it is one of several rows."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,10 @@ class Trace:
         source: the place.
         found: what it says.
         points: records, or their mean ``[r, d]``, in the units of what comes to this place in the first version, or of
-            what comes to the scalers directly before it.
+            what comes to the scalers directly before it. Of a record that was replaced, it and the new one.
         names: of the columns of the points ``[d]``.
-        is_exact: whether only rounding and solvers stand between points and records, and no public sample.
+        is_exact: whether points are known to within a hundredth of a standard deviation: nothing but rounding and
+            solvers stands between them and the records, and these leave no more.
         labels: of each point, ``None`` where the place does not say; of several outputs a tuple each.
         signal: how many times what rounding and solvers may leave the difference is.
         errors: of each true record, against the point nearest to it.
@@ -86,13 +96,18 @@ class VersionComparison:
 
     Args:
         traces: one for each place that says something.
-        n_changed: in how many records they differ, as the files say, else as the caller says.
+        n_changed: in how many records they differ, as the files say, else as the caller says; at least, if that is not
+            counted.
         notes: what limits the comparison.
+        is_counted: whether files or caller say it; else it is the least that explains the difference.
+        not_compared: names of parts of the models that differ, and of which nothing was compared.
     """
 
     traces: tuple[Trace, ...]
     n_changed: int
     notes: tuple[str, ...] = ()
+    is_counted: bool = True
+    not_compared: tuple[str, ...] = ()
 
     __repr__ = shapes
 
@@ -109,8 +124,12 @@ class VersionComparison:
     def __str__(self) -> str:
         """What was found, with errors and ranks and without a value of any record."""
         header = f"difference of {self.n_changed} record{'s' if self.n_changed > 1 else ''}"
+        if not self.is_counted:
+            header += ", if no more were removed or replaced"
         if all(trace.found is Found.NOTHING for trace in self.traces):
             header = "no difference found in the places compared"
+            if self.not_compared:
+                header = "cannot tell: no difference found in the places compared, and others differ"
         return "\n".join([header, *map(_told, self.traces), *(f"note: {note}" for note in self.notes)])
 
 
@@ -136,7 +155,13 @@ class _Place:
         return points
 
     def in_first_units(self, rows: str) -> tuple[Floats, Floats, float]:
-        return linear.line(_dense(self.first[rows]), _dense(self.second[rows]))
+        first, second = _dense(self.first[rows]), _dense(self.second[rows])
+        if np.array_equal(first, second, equal_nan=True):
+            return np.ones(first.shape[1]), np.zeros(first.shape[1]), 0.0
+        if first.shape == second.shape:
+            there = np.isfinite(first).all(axis=1) & np.isfinite(second).all(axis=1)
+            first, second = first[there], second[there]
+        return linear.line(first, second)
 
 
 @dataclass
@@ -145,9 +170,16 @@ class _Case:
 
     n: int | None
     n_changed: int
+    is_counted: bool
     covariance: Floats | None
     training_labels: Any
     notes: list[str] = field(default_factory=list)
+
+    def at_least(self, n: int, note: str) -> None:
+        """So many records differ, whatever was assumed, for the reason in the note."""
+        if n > self.n_changed:
+            self.n_changed, self.is_counted = n, False
+            self.notes.append(note)
 
 
 def compare_versions(
@@ -165,9 +197,9 @@ def compare_versions(
     """Compare two versions of a model, the second trained without some records of the first.
 
     The attacker has both files and public records of the same population. For a record that was *added*, give the
-    version with it first. What is found is exact where ``records`` or ``covariance`` are known, for means of scalers
-    and of classes, and for stored rows; with public records alone coefficients give an estimate that is the better the
-    more training records there are.
+    version with it first. What is found is exact where the solvers converged and ``records`` or, of linear regressions,
+    ``covariance`` are known, for means of scalers and of classes, and for stored rows; with public records alone
+    coefficients give an estimate that is the better the more training records there are.
 
     Args:
         old: fitted linear or logistic regression, ridge, Gaussian naive Bayes, nearest neighbours, support vector
@@ -175,18 +207,19 @@ def compare_versions(
         new: the same without them.
         public: features of public records, as the model takes them ``[m, d]``: second moments, and the best guess.
         records: training records of the first version where these are known: features, or a pair with their labels,
-            from which it is measured how far its solver came.
+            from which it is measured what gradient the solvers left.
         truth: the removed records, features or a pair with labels: the comparison then says how well they were
             reconstructed, and their ranks among the candidates.
         candidates: features of further candidates for membership in the difference; the public records by default.
         n_records: training records of the first version, where neither ``records`` nor a scaler tells.
-        n_changed: how many records were removed; by default what the files say, else as many as in ``truth``, else 1.
+        n_changed: how many records were removed; by default what the files say, else as many as in ``truth``, else 1 is
+            assumed.
         covariance: of the coefficients of the first version ``[p, p]``, intercept first, as a summary of a regression
-            gives it.
+            gives it. Of logistic regression it gives an estimate, to first order of the change.
 
     Raises:
         ModelError: the versions differ in more than their records (penalty, features, classes), or are not supported.
-        DataError: the tables do not fit them.
+        DataError: the tables, labels or numbers do not fit them.
 
     >>> from sklearn.linear_model import Ridge
     >>> X, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([1.0, 2.0, 2.0, 5.0])
@@ -198,32 +231,47 @@ def compare_versions(
     _require_same(old, new, "feature_names_in_", "features")
     known, training_labels = _pair(records)
     true, true_labels = _pair(truth)
+    for name, number in (("n_records", n_records), ("n_changed", n_changed)):
+        if number is not None and not (isinstance(number, int | np.integer) and number > 0):
+            raise DataError(f"{name} must be a whole number of at least 1")
     given = {"public": _pair(public)[0], "records": known, "truth": true, "candidates": _pair(candidates)[0]}
-    tables = {name: table for name, table in given.items() if table is not None}
+    tables = _in_one_order({name: table for name, table in given.items() if table is not None}, old)
     for name, table in tables.items():
         _require_table(table, name, old)
     places = list(_places(old, new, tables, tables, _first_names(old, tables["public"])))
-    counts = [counted for place in places if (counted := _counts(place)) is not None]
-    n = np.shape(known)[0] if known is not None else n_records or (counts[0][0] if counts else None)
-    removed = counts[0][1] if counts else None
+    for name, labels in (("records", training_labels), ("truth", true_labels)):
+        if labels is not None:
+            _require_labels(labels, name, np.shape(tables[name])[0], places[-1].old)
+    n_counted, removed, misses = _counted(places)
+    n = np.shape(known)[0] if known is not None else n_records or n_counted
     _require_larger(removed or 0)
-    changed = removed or n_changed or (np.shape(true)[0] if true is not None else 1)
-    if removed == 0:  # a record that replaced another one makes a difference of two
-        changed = max(changed, 2)
-    case = _Case(n, changed, None if covariance is None else np.asarray(covariance, dtype=float), training_labels)
+    stated = n_changed or (np.shape(true)[0] if true is not None else None)
+    changed = max(removed or 0, stated or 0, 2 if removed == 0 else 1)  # one that replaced another: a difference of two
+    misses = misses or bool(n_records and n_counted and n_records != n_counted)
+    case = _Case(n, changed, bool(stated or (removed and not misses)), _covariance(covariance), training_labels)
     if removed == 0:
+        case.is_counted = False
         case.notes.append(
-            "both versions have as many records: a record that replaced another one is not separated from it"
+            "both versions have as many records: coefficients do not separate a record from one that replaced it"
+        )
+    if "truth" in tables and "candidates" not in tables and (equal := _n_equal(tables["public"], tables["truth"])):
+        case.notes.append(
+            f"{equal} of the public records equal a removed one, and count as candidates that are as near; leave them "
+            "out if they are the same person's"
         )
     traces: list[Trace] = []
     refused: list[linear.OtherEncodingError] = []
+    not_compared: list[str] = []
     for place in places:
+        n_before = len(traces)
         for reader in READERS:
             try:
                 traces += [_judged(trace, place, true_labels) for trace in reader(place, case)]
             except linear.OtherEncodingError as error:
                 refused.append(error)
                 case.notes.append(f"{place.name}: {error}")
+        if len(traces) == n_before and not _is_same(place.old, place.new):
+            not_compared.append(place.name)
     if refused and not traces:
         raise refused[0]
     if not traces:
@@ -231,7 +279,10 @@ def compare_versions(
             f"versions of {type(old).__name__} are not supported; give linear or logistic regressions, Gaussian naive "
             "Bayes, nearest neighbours, support vector machines, or pipelines that end in one"
         )
-    return VersionComparison(tuple(traces), case.n_changed, tuple(case.notes))
+    if not_compared:
+        parts = ", ".join(not_compared)
+        case.notes.append(f"not compared: {parts}; the versions differ in it, and it may reveal the removed records")
+    return VersionComparison(tuple(traces), case.n_changed, tuple(case.notes), case.is_counted, tuple(not_compared))
 
 
 def _places(
@@ -305,19 +356,44 @@ def _transformed(step: Any, views: Views) -> Views:
         return {name: step.transform(table) for name, table in views.items()}
 
 
-def _counts(place: _Place) -> tuple[int, int] | None:
-    """Training records of the first version, and how many the second has fewer, where a step counted them.
+def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
+    """Training records of the first version, how many the second has fewer, and whether values are missing.
 
     Scalers count the values of each column that are not missing: the largest difference is of the most complete ones.
+    No difference says nothing where values are missing.
     """
-    if hasattr(place.old, "n_samples_seen_"):
-        old, new = (np.atleast_1d(version.n_samples_seen_) for version in (place.old, place.new))
-    elif hasattr(place.old, "class_count_"):
-        old, new = (np.atleast_1d(version.class_count_.sum()) for version in (place.old, place.new))
-    else:
-        return None
-    fewer = old - new
-    return int(old.max()), int(fewer[np.abs(fewer).argmax()])
+    counts: list[tuple[int, int]] = []
+    misses = False
+    for place in places:
+        if hasattr(place.old, "n_samples_seen_"):
+            old, new = (np.atleast_1d(version.n_samples_seen_) for version in (place.old, place.new))
+            misses = misses or any(np.isnan(_dense(table)).any() for table in place.first.values())
+        elif hasattr(place.old, "class_count_"):
+            old, new = (np.atleast_1d(version.class_count_.sum()) for version in (place.old, place.new))
+        else:
+            continue
+        misses = misses or len(old) > 1 or len(new) > 1
+        counts += zip(*(part.astype(int).tolist() for part in np.broadcast_arrays(old, old - new)), strict=True)
+    if not counts:
+        return None, None, misses
+    fewer = max((one for _, one in counts), key=abs)
+    return max(n for n, _ in counts), None if misses and fewer == 0 else fewer, misses
+
+
+def _is_same(old: Any, new: Any) -> bool:
+    """Whether two fitted steps hold the same, byte for byte."""
+    import joblib
+
+    try:
+        return bool(joblib.hash(old) == joblib.hash(new))
+    except Exception:  # what cannot be pickled cannot be compared
+        return False
+
+
+def _n_equal(public: Any, truth: Any) -> int:
+    """How many public records equal one of the removed ones."""
+    rows, removed = (np.asarray(t.toarray() if hasattr(t, "toarray") else t) for t in (public, truth))
+    return int(np.any([(rows == one).all(axis=1) for one in removed], axis=0).sum())
 
 
 def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -340,18 +416,16 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
                 "covariance is in the units of the first version, and a step before the second one was fitted again; "
                 "give records instead"
             )
-        difference, exact_scale = linear.from_covariance(old, new, case.covariance), False
+        difference = linear.from_covariance(old, new, case.covariance, _finite(place, rows), case.n)
     else:
         if case.n is None:
             raise DataError("the number of training records of the first version is not known; give n_records")
         labels = case.training_labels if rows == "records" else None
-        design, exact_scale = _dense(place.first[rows]), True
-        difference = linear.gradient_difference(old, new, design, case.n, labels)
-    exact, G = rows == "records" or case.covariance is not None, difference.G
-    if exact and difference.rank > case.n_changed:
-        case.n_changed = difference.rank
-        case.notes.append(f"the coefficients of {place.name} differ by at least {difference.rank} records")
-    found = _found(difference, case)
+        difference = linear.gradient_difference(old, new, _finite(place, rows), case.n, labels)
+    exact = rows == "records" if case.covariance is None else not new.classes
+    _count_by_gradient(difference, new, place.name, exact, case)
+    error = float((difference.point_error[int(old.has_intercept) :] / _spread(_finite(place, rows))).max(initial=0.0))
+    found, G = _found(difference, case, error), difference.G
     point = None if found is Found.NOTHING else difference.point
     if point is None:
         if found is not Found.NOTHING:
@@ -364,15 +438,54 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
     points = point[None]
     if found is Found.MEAN and exact and G.shape[1] > 1:
         several = _separated(difference, old, _dense(place.first[rows]))
-        if several is not None and len(several) == case.n_changed:
+        is_known = case.is_counted or difference.rank < linear.largest_rank(new)
+        if several is not None and len(several) == case.n_changed and is_known:
             found, points = Found.RECORD, several
     labels = None
     if found is Found.RECORD or case.n_changed == 1:
         residuals = np.linalg.lstsq(points.T, G, rcond=None)[0]
-        known = new.classes or exact_scale
+        known = new.classes or case.covariance is None
         labels = tuple(linear.label_of(e, new, x) if known else None for e, x in zip(residuals, points, strict=True))
     features = points[:, 1:] if old.has_intercept else points
+    exact = exact and error <= EXACT
     yield Trace(f"coefficients of {place.name}", found, features, place.names, exact, labels, difference.signal)
+
+
+def _count_by_gradient(
+    difference: linear.GradientDifference, version: Minimum, name: str, exact: bool, case: _Case
+) -> None:
+    """How many records the difference of gradients shows to be removed, beyond what is assumed."""
+    if not difference.is_sure:
+        return
+    if difference.is_one:
+        case.n_changed, case.is_counted = 1, True
+        return
+    if exact and difference.rank > 1:
+        rank = difference.rank
+        case.at_least(rank, f"the coefficients of {name} differ by at least {rank} records")
+    if difference.is_one is False:
+        case.at_least(2, f"no single one of the records explains the difference of the coefficients of {name}")
+    residuals = difference.residuals
+    if not version.classes or case.covariance is not None or residuals is None:
+        return
+    if np.abs(residuals).max() > (LARGEST_RESIDUAL if exact else 2 * LARGEST_RESIDUAL):
+        case.at_least(2, f"the coefficients of {name} differ by more than a single record can make")
+
+
+def _spread(rows: Floats) -> Floats:
+    """Standard deviation of each column ``[d]``, of one with two values their difference; infinite for constants."""
+    low, high, deviation = rows.min(axis=0), rows.max(axis=0), rows.std(axis=0)
+    spread = np.where(((rows == low) | (rows == high)).all(axis=0), high - low, deviation)
+    return np.where(spread > 0, spread, np.inf)
+
+
+def _finite(place: _Place, name: str) -> Floats:
+    rows = _dense(place.first[name])
+    if not np.isfinite(rows).all():
+        raise DataError(
+            f"{name} has missing or infinite values where they come to {place.name}; leave these records out"
+        )
+    return rows
 
 
 def _separated(difference: linear.GradientDifference, version: Minimum, rows: Floats) -> Floats | None:
@@ -383,9 +496,12 @@ def _separated(difference: linear.GradientDifference, version: Minimum, rows: Fl
     return linear.points_in_span(difference, blocks, np.stack([design.min(axis=0), design.max(axis=0)]))
 
 
-def _found(difference: linear.GradientDifference, case: _Case) -> Found:
-    if difference.is_sure:
-        return Found.RECORD if case.n_changed == 1 else Found.MEAN
+def _found(difference: linear.GradientDifference, case: _Case, error: float) -> Found:
+    """What coefficients say, with a point that is off by at most so many standard deviations."""
+    if difference.is_sure and case.n_changed > 1:
+        return Found.MEAN
+    if difference.is_sure and (error <= BLURRED or difference.point is None):
+        return Found.RECORD
     if difference.is_nothing:
         return Found.NOTHING
     size, floor = float(np.abs(difference.G).max()), float(difference.floor.max())
@@ -397,10 +513,8 @@ def _found(difference: linear.GradientDifference, case: _Case) -> Found:
 def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:
     if getattr(place.old, "mean_", None) is None or not hasattr(place.old, "n_samples_seen_"):
         return
-    (n, mean), (n_new, mean_new) = ((v.n_samples_seen_, v.mean_) for v in (place.old, place.new))
-    total, floor = sums.removed_sum(n, mean, n_new, mean_new)
-    n_gone = np.broadcast_to(np.asarray(n) - np.asarray(n_new), mean.shape)
-    yield _mean_trace(f"means of {place.name}", place, total, floor, n_gone, None)
+    old, new = (sums.Moments(v.n_samples_seen_, v.mean_, getattr(v, "var_", None)) for v in (place.old, place.new))
+    yield _of_moments(f"means of {place.name}", place, old, new, None, case)
 
 
 def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -408,10 +522,13 @@ def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
         return
     source, traces = f"class means of {place.name}", []
     for code, label in enumerate(place.old.classes_):
-        (n, mean), (n_new, mean_new) = ((v.class_count_[code], v.theta_[code]) for v in (place.old, place.new))
-        total, floor = sums.removed_sum(n, mean, n_new, mean_new)
-        traces.append(_mean_trace(source, place, total, floor, np.full(mean.shape, n - n_new), (label,)))
+        old, new = (
+            sums.Moments(v.class_count_[code], v.theta_[code], v.var_[code] - v.epsilon_)
+            for v in (place.old, place.new)
+        )
+        traces.append(_of_moments(source, place, old, new, label, case))
     traces = [trace for trace in traces if trace.found is not Found.NOTHING]
+    traces = [trace for trace in traces if len(trace.points)] or traces
     if not traces:
         yield _without_points(source, place.names, Found.NOTHING)
         return
@@ -429,17 +546,62 @@ def _without_points(source: str, names: Names, found: Found, signal: float = 0.0
     return Trace(source, found, np.empty((0, len(names))), names, True, None, signal)
 
 
-def _mean_trace(
-    source: str, place: _Place, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None
-) -> Trace:
-    """What a difference of sums ``[d]`` says, where so many values of each column are gone ``[d]``."""
+def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments, label: Any, case: _Case) -> Trace:
+    """What means and variances say, of all records or of those of one class."""
+    slope, shift, misfit = place.in_first_units("public")
+    old = replace(old, misfit=misfit)
+    new = replace(
+        new,
+        mean=(new.mean - shift) / slope,
+        variance=None if new.variance is None else new.variance / slope**2,
+    )
+    total, floor = sums.removed_sum(old, new)
+    n_gone = np.broadcast_to(np.asarray(old.n) - np.asarray(new.n), total.shape)
+    public = _dense(place.first["public"])
+    low, high, spread = np.nanmin(public, axis=0), np.nanmax(public, axis=0), np.nanstd(public, axis=0)
+    has_variances = old.variance is not None and new.variance is not None and (n_gone == n_gone.flat[0]).all()
+
+    def trace(found: Found, points: Floats, signal: float) -> Trace:
+        labels = None if label is None else (label,) * len(points)
+        return Trace(source, found, points, place.names, True, labels, signal)
+
+    def is_near(error: Floats) -> bool:
+        return bool((error <= BLURRED * np.where(spread > 0, spread, np.inf)).all())
+
     if not (n_gone > 0).any():
-        replaced = (np.abs(total) > floor).any()
-        return _without_points(source, place.names, Found.CANNOT_TELL if replaced else Found.NOTHING)
-    spread = np.nanstd(_dense(place.first["public"]), axis=0)
-    signal = float(np.divide(spread, floor, out=np.full(len(floor), np.inf), where=floor > 0).max())
-    found = Found.CANNOT_TELL if signal < 1 else Found.RECORD if (n_gone <= 1).all() else Found.MEAN
-    return Trace(source, found, (total / np.where(n_gone > 0, n_gone, 1))[None], place.names, True, labels, signal)
+        points, error = sums.replaced(old, new) if has_variances else (np.empty((0, len(total))), np.abs(total))
+        is_equal = (n_gone == 0).all() and not (error if has_variances else np.abs(total) > floor).any()
+        if is_equal:
+            return _without_points(source, place.names, Found.NOTHING)
+        possible = ((points >= 2 * low - high) & (points <= 2 * high - low)).all()
+        if not has_variances or n_gone.any() or not is_near(error) or not possible:
+            return _without_points(source, place.names, Found.CANNOT_TELL)
+        case.notes.append(
+            f"{source}, with their variances: if one record was replaced, the first point is it and the second the one "
+            "in its place; a column in which both have the same value is the mean"
+        )
+        return trace(Found.RECORD, points, _largest_ratio(spread, error))
+    signal = _largest_ratio(spread, floor)
+    point = (total / np.where(n_gone > 0, n_gone, 1))[None]
+    if signal < 1:
+        return trace(Found.CANNOT_TELL, point, signal)
+    if has_variances and (n_gone == 1).all() and not sums.is_single(old, new):
+        case.at_least(3, f"variances of {place.name} say that more than one record was removed or replaced")
+        return trace(Found.CANNOT_TELL, point, signal)
+    if (n_gone <= 1).all() and (label is not None or case.n_changed == 1):
+        return trace(Found.RECORD, point, signal)
+    if has_variances and (n_gone == 2).all() and is_near((values := sums.two_values(old, new))[1]):
+        if len(total) == 1:
+            return trace(Found.RECORD, values[0].T.reshape(2, 1), signal)
+        case.notes.append(
+            f"{source}, with their variances, give both values of each column of the two records; which of them belong "
+            "together is not known"
+        )
+    return trace(Found.MEAN, point, signal)
+
+
+def _largest_ratio(size: Floats, floor: Floats) -> float:
+    return float(np.divide(size, floor, out=np.full(len(floor), np.inf), where=floor > 0).max())
 
 
 def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -448,11 +610,31 @@ def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
         return
     old, new = (_dense(getattr(version, attribute)) for version in (place.old, place.new))
     slope, shift, misfit = place.in_first_units("public")
-    gone = sums.rows_gone(old, (new - shift) / slope, misfit)
+    public = _dense(place.first["public"])
+    used = (public.max(axis=0) > public.min(axis=0)) | ((slope == 1) & (shift == 0)).all()  # others have no known units
+    if not used.any():
+        return
+    old_labels, new_labels = (_labels_of_rows(version) for version in (place.old, place.new))
+    old_rows, new_rows = old[:, used], ((new - shift) / slope)[:, used]
+    if old_labels is not None and new_labels is not None:
+        old_rows, new_rows = np.column_stack([old_rows, old_labels]), np.column_stack([new_rows, new_labels])
+    gone = sums.rows_gone(old_rows, new_rows, misfit)
     found = Found.RECORD if gone.any() else Found.NOTHING
+    if not used.all() and gone.any():
+        case.notes.append(
+            f"{int((~used).sum())} columns of {place.name} have one value in all public records, so that the units of "
+            "the second version are not known there: rows are compared by the others"
+        )
     if attribute != "support_vectors_":  # every record is stored, and counted
         _require_larger(len(old) - len(new))
-        case.n_changed = int(gone.sum()) or case.n_changed
+        n_added = int(gone.sum()) - (len(old) - len(new))
+        if gone.any():
+            case.n_changed, case.is_counted = int(gone.sum()) + n_added, True
+        if gone.any() and n_added:
+            case.notes.append(f"{place.name} stores {n_added} other rows: records or their labels were replaced")
+        if not gone.any() and old_labels is None and not _predict_the_same(place):
+            found = Found.CANNOT_TELL
+            case.notes.append(f"{place.name} stores the same rows, and predicts other values: labels may have changed")
     elif gone.any():
         found = Found.CANNOT_TELL
         case.notes.append(
@@ -461,6 +643,23 @@ def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
         )
     labels, signal = _stored_labels(place.old, gone), np.inf if gone.any() else 0.0
     yield Trace(f"stored rows of {place.name}", found, old[gone], place.names, True, labels, signal)
+
+
+def _labels_of_rows(estimator: Any) -> Floats | None:
+    """Labels of the stored rows as numbers ``[n, k]``; ``None`` where the file does not hold them."""
+    if hasattr(estimator, "_y"):
+        return np.asarray(estimator._y, dtype=float).reshape(len(estimator._y), -1)
+    if hasattr(estimator, "_y_train_std"):
+        y = np.asarray(estimator.y_train_) * estimator._y_train_std + estimator._y_train_mean
+        return np.asarray(y, dtype=float).reshape(len(y), -1)
+    return None
+
+
+def _predict_the_same(place: _Place) -> bool:
+    """Whether both versions predict the same of public records, to six digits."""
+    with user_code(place.name, "predict"):
+        old, new = place.old.predict(place.first["public"]), place.new.predict(place.second["public"])
+        return bool(np.allclose(old, new, rtol=1e-6, atol=1e-6 * np.abs(old).max(initial=0.0)))
 
 
 def _stored_labels(estimator: Any, gone: Any) -> tuple[Any, ...] | None:
@@ -490,7 +689,8 @@ def _judged(trace: Trace, place: _Place, true_labels: Any) -> Trace:
     spread = np.where(public.std(axis=0) > 0, public.std(axis=0), 1.0)
     distance = np.linalg.norm((truth[:, None] - points[None]) / spread, axis=2)
     nearest = distance.argmin(axis=1)
-    shown = points if trace.is_exact else np.clip(points, public.min(axis=0), public.max(axis=0))
+    is_estimate = not trace.is_exact and (trace.found is not Found.RECORD or "records" not in place.first)
+    shown = points if not is_estimate else np.clip(points, public.min(axis=0), public.max(axis=0))
     errors = tuple(judging.error(shown[at], true, public) for at, true in zip(nearest, truth, strict=True))
     wrong = None
     if true_labels is not None and trace.labels is not None and None not in trace.labels:
@@ -510,8 +710,11 @@ def _wrong(labels: list[Any], truth: Any, found: Found, is_class: bool) -> float
 def _told(trace: Trace) -> str:
     text = f"{trace.source}: {trace.found}"
     if trace.errors:
-        rmse, guess = (np.nanmean([getattr(e, name) for e in trace.errors]) for name in ("rmse", "guess_rmse"))
-        text += f", error {rmse:.3f} sd (guess {guess:.3f})"
+        numbers = np.mean([(e.rmse, e.guess_rmse, e.categories, e.guess_categories) for e in trace.errors], axis=0)
+        if not np.isnan(numbers[0]):
+            text += f", error {numbers[0]:.3f} sd (guess {numbers[1]:.3f})"
+        elif not np.isnan(numbers[2]):  # no column is numeric
+            text += f", categories {numbers[2]:.3f} right (guess {numbers[3]:.3f})"
         text += f", rank {', '.join(map(str, trace.ranks))} of {trace.n_candidates} candidates"
     return text
 
@@ -540,12 +743,62 @@ def _require_table(table: Any, name: str, estimator: Any) -> None:
     if len(shape) != 2 or not shape[0]:
         raise DataError(f"{name} must be a table with at least one record, got shape {shape}")
     expected = getattr(estimator, "n_features_in_", shape[1])
-    columns, names = getattr(table, "columns", None), getattr(estimator, "feature_names_in_", None)
-    if shape[1] != expected or not (columns is None or names is None or list(columns) == list(names)):
-        raise DataError(
-            f"{name} must have the {expected} columns that the model takes, in their order; got {shape[1]} columns"
-            f"{'' if columns is None else ' of a frame'}"
-        )
+    if shape[1] != expected:
+        raise DataError(f"{name} must have the {expected} columns that the model takes; got {shape[1]} columns")
+
+
+def _in_one_order(tables: Views, estimator: Any) -> Views:
+    """Frames with their columns in the order that the model knows, else in that of the first one.
+
+    Raises:
+        DataError: a frame has other columns.
+    """
+    named = {name: list(t.columns) for name, t in tables.items() if _has_names(t)}
+    names = list(getattr(estimator, "feature_names_in_", next(iter(named.values()), [])))
+    ordered = dict(tables)
+    for name, columns in named.items():
+        other = [column for column in columns if column not in names] or [one for one in names if one not in columns]
+        if other or len(columns) != len(names):
+            where = "the model" if hasattr(estimator, "feature_names_in_") else "the first table"
+            raise DataError(
+                f"{name} must have the {len(names)} columns of {where}; got {len(columns)} columns of a frame"
+            )
+        if columns != names:
+            ordered[name] = tables[name][names]
+    return ordered
+
+
+def _has_names(table: Any) -> bool:
+    return hasattr(table, "columns") and all(isinstance(name, str) for name in table.columns)
+
+
+def _require_labels(labels: Any, name: str, n: int, estimator: Any) -> None:
+    """Of ``n`` records: classes of a classifier, numbers of a regressor."""
+    if np.ndim(labels) == 0 or len(labels) != n:
+        raise DataError(f"{name} must be features and labels of the same records")
+    if hasattr(estimator, "classes_"):
+        classes = set(np.asarray(estimator.classes_).tolist())
+        if not set(np.asarray(labels).ravel().tolist()) <= classes:
+            raise DataError(f"{name} has labels that are no classes of the model; give those that it was trained on")
+    elif hasattr(estimator, "predict"):
+        try:
+            numbers = np.asarray(labels, dtype=float)
+        except (TypeError, ValueError):
+            raise DataError(f"{name} has labels that are no numbers, which the model predicts") from None
+        if not np.isfinite(numbers).all():
+            raise DataError(f"{name} has labels that are missing or infinite; leave these records out")
+
+
+def _covariance(given: Any) -> Floats | None:
+    if given is None:
+        return None
+    try:
+        covariance = np.asarray(given, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("covariance must be a matrix of numbers") from None
+    if not np.isfinite(covariance).all():
+        raise DataError("covariance has missing or infinite entries")
+    return covariance
 
 
 def _dense(table: Any) -> Floats:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy import linalg
 
 from leakgauge.arrays import Floats
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.models.linear import Minimum
 
 ROUNDINGS = 64.0
@@ -33,6 +33,9 @@ MOST_IN_SPAN = 12
 
 NEAR_TWO_VALUES = 1e-3
 """How near a point comes to one of two values that it has, in units of their difference."""
+
+BY_CHANCE = 1e-3
+"""Probability with which noise alone is explained by one of the known training records."""
 
 LARGEST_MISFIT = 1e-6
 """Of columns of two versions to a line, relative to their size."""
@@ -85,6 +88,8 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
             f"the versions see {old.shape[1]} and {new.shape[1]} columns; give versions with the same features and "
             "the same categories"
         )
+    if not len(old):
+        raise OtherEncodingError("no public record has all values that come to the models; give some that have")
     centred = old - old.mean(axis=0)
     spread = (centred**2).sum(axis=0)
     size = np.maximum(np.abs(old).max(axis=0), np.abs(new).max(axis=0))
@@ -113,12 +118,14 @@ class GradientDifference:
         floor: what rounding, and solvers that stopped at their tolerance, may leave of it ``[p, k]``.
         typical: what one record makes of it, on average ``[p, k]``; 0 if unknown.
         constant: a vector ``[p]`` with x̃ᵀc = 1 for every record, or ``None``.
+        is_one: whether one of the known training records explains it; ``None`` if that was not, or cannot be, checked.
     """
 
     G: Floats
     floor: Floats
     typical: Floats
     constant: Floats | None
+    is_one: bool | None = None
 
     @property
     def signal(self) -> float:
@@ -162,6 +169,17 @@ class GradientDifference:
             return None
         return np.asarray(self.G @ residuals / (residuals @ residuals))
 
+    @property
+    def point_error(self) -> Floats:
+        """How far rounding and solvers may move the point ``[p]``, to first order; infinite where there is none."""
+        point, residuals = self.point, self.residuals
+        if point is None or residuals is None or self.constant is None:
+            return np.full(len(self.G), np.inf)
+        used = self.constant != 0
+        of_residuals = np.linalg.norm(np.abs(self.constant[used]) @ self.floor[used])
+        left = np.linalg.norm(self.floor, axis=1) + np.abs(point) * of_residuals
+        return np.asarray(left / np.linalg.norm(residuals))
+
 
 def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels: Any = None) -> GradientDifference:
     """The difference of two minima in the units of one matrix.
@@ -171,7 +189,9 @@ def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels
         new: the version without them.
         rows: records of the first version, or public ones in their place ``[m, d]``.
         n: training records of the first version.
-        labels: of its records ``[m]`` where these are the rows: how far its solver came is then measured.
+        labels: of its records ``[m]`` where these are the rows, or of those that stayed. The gradient that the solver
+            of their version left is then measured. Where one of the records explains the difference, what remains of it
+            is the gradient that both solvers left; otherwise the tolerance of the other solver counts.
     """
     design, weight = old.design(rows), n / len(rows)
     means = old.means(design)
@@ -179,23 +199,69 @@ def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels
     G = weight * (design.T @ change) + (old.penalty - new.penalty)
     size, largest = np.abs(design), np.maximum(np.abs(old.theta), np.abs(new.theta))
     rounding = ROUNDINGS * max(old.rounding, new.rounding)
-    floor = rounding * (weight * old.rounded(size, largest) + np.abs(old.penalty))
+    rounded = np.maximum(old.rounded(size, largest), new.rounded(size, largest))
+    floor = rounding * (weight * rounded + np.abs(old.penalty))
+    is_one = None
     if labels is None:
         residuals = 2 * means * (1 - means) if old.classes else np.broadcast_to(means.std(axis=0), means.shape)
-        floor = floor + sum(version.stopping(size, n) for version in (old, new))
+        floor = floor + old.stopping(design, n) + new.stopping(design, n)
     else:
         residuals = np.abs(means - old.targets(labels))
-        left = min(np.abs(version.gradient(rows, labels)).max() for version in (old, new))  # of all, or of those kept
-        floor = floor + 2 * left
+        left = [np.abs(version.gradient(rows, labels)).max(axis=1, keepdims=True) for version in (old, new)]
+        of_old = left[0].max() <= left[1].max()  # else the rows are those that stayed
+        other = (new if of_old else old).stopping(design, n)
+        if of_old:
+            is_one, remains = _explained(G, design, new.targets(labels) - new.means(design), floor + left[0] + other)
+            other = remains if is_one else left[0] + other
+        else:
+            other = left[1] + other
+        floor = floor + other
     typical = size.T @ residuals / len(rows)
-    return GradientDifference(G, floor, typical, constant_of(design, old.has_intercept))
+    return GradientDifference(G, floor, typical, constant_of(design, old.has_intercept), is_one)
 
 
-def from_covariance(old: Minimum, new: Minimum, covariance: Floats) -> GradientDifference:
+def _explained(G: Floats, design: Floats, residuals: Floats, floor: Floats) -> tuple[bool | None, Floats]:
+    """Whether one record explains G = x̃e' ``[p, k]``, and how much of each row of G remains without it ``[p, 1]``.
+
+    Of points that lie around another one by chance in p dimensions, the nearest is within a share s of the distance of
+    the second one with probability sᵖ.
+
+    Args:
+        G: the difference.
+        design: x̃ of the known training records ``[m, p]``.
+        residuals: theirs in the second version ``[m, k]``.
+        floor: what rounding and solvers may leave of G by their tolerances ``[p, k]``.
+    """
+    scale = np.sqrt((design**2).mean(axis=0))[:, None]
+    scale[scale == 0] = 1.0
+    unit, rows = G / scale, design / scale.T
+    distances = (rows**2).sum(axis=1) * (residuals**2).sum(axis=1) - 2 * ((rows @ unit) * residuals).sum(axis=1)
+    nearest = int(distances.argmin())
+    remains = np.linalg.norm(unit - np.outer(rows[nearest], residuals[nearest]))
+    equal = (rows == rows[nearest]).all(axis=1) & (residuals == residuals[nearest]).all(axis=1)
+    whole = float((unit**2).sum())
+    second = np.sqrt(np.clip(distances[~equal] + whole, 0, whole).min(initial=whole))
+    if remains <= min(1 / SURE, BY_CHANCE ** (1 / np.linalg.matrix_rank(rows))) * second:
+        return True, scale * remains
+    beyond = remains > np.linalg.norm(floor / scale)
+    return (False if beyond else None), scale * remains
+
+
+def from_covariance(old: Minimum, new: Minimum, covariance: Floats, rows: Floats, n: int | None) -> GradientDifference:
     """The same up to one factor from the published covariance of the coefficients ``[p, p]``, σ²A⁻¹.
+
+    Of a classifier it is the inverse Hessian of the first version: the difference is right to first order.
+
+    Args:
+        old: the version with the records.
+        new: the version without them.
+        covariance: of the coefficients of the first.
+        rows: known or public records ``[m, d]``, for what solvers of classifiers may leave.
+        n: training records of the first version; only classifiers need it.
 
     Raises:
         ModelError: the covariance has another shape, or cannot be inverted.
+        DataError: the number of training records is needed and not known.
     """
     p = len(old.theta)
     if covariance.shape != (p, p):
@@ -208,6 +274,11 @@ def from_covariance(old: Minimum, new: Minimum, covariance: Floats) -> GradientD
         raise ModelError("the covariance is singular; give that of coefficients that are all estimated") from None
     G, largest = np.asarray(inverse @ change), np.maximum(np.abs(old.theta), np.abs(new.theta))
     floor = ROUNDINGS * max(old.rounding, new.rounding) * (np.abs(inverse) @ largest)
+    if old.classes:
+        if n is None:
+            raise DataError("the number of training records of the first version is not known; give n_records")
+        design = old.design(rows)
+        floor = floor + old.stopping(design, n) + new.stopping(design, n)
     constant = np.eye(1, p)[0] if old.has_intercept else None
     return GradientDifference(G, floor, np.zeros_like(G), constant)
 
@@ -243,6 +314,12 @@ def points_in_span(difference: GradientDifference, blocks: Sequence[Sequence[int
     at = heights @ weights
     fits = (np.minimum(np.abs(at), np.abs(at - 1)) < NEAR_TWO_VALUES).all(axis=0)
     return np.asarray((basis @ weights[:, fits]).T) if fits.sum() == m else None
+
+
+def largest_rank(version: Minimum) -> int:
+    """Of G, however many records were removed: entries of a row over the classes have the sum 0."""
+    outputs = int(version.theta.shape[1])
+    return min(len(version.theta), outputs - 1 if len(version.classes) > 2 else outputs)
 
 
 def _largest_ratio(size: Floats, floor: Floats) -> float:
