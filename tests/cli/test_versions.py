@@ -51,3 +51,21 @@ def test_what_does_not_fit_is_an_error(cli: Callable) -> None:
     printed = cli("versions", "old.skops", "new.skops", "--data", "public.csv")  # income among the features
     assert printed.code == 2
     assert "public must have the 2 columns that the model takes" in printed.err
+
+
+@pytest.mark.usefixtures("files")
+def test_columns_of_all_files_go_by_the_names_in_the_first(cli: Callable) -> None:
+    """The model was fitted on a matrix and knows no names."""
+    known = ("versions", "old.skops", "new.skops", "--data", "public.csv", "--target", "income", "--removed")
+    straight = cli(*known, "removed.csv")
+    row = [y[0], X[0, 1], X[0, 0]]
+    for name, header in (("turned", "income,height,age"), ("other", "income,height,waist")):
+        np.savetxt(f"{name}.csv", [row], "%.17g", ",", header=header, comments="")
+    assert cli(*known, "turned.csv").out == straight.out
+    printed = cli(*known, "other.csv")
+    assert printed.code == 2
+    assert "other.csv lacks the column 'age' that the first table has" in printed.err
+    np.savetxt("more.csv", [[*row, 1.0]], "%.17g", ",", header="income,height,age,waist", comments="")
+    printed = cli(*known, "more.csv")
+    assert printed.code == 2
+    assert "more.csv has the column 'waist' and the first table does not" in printed.err

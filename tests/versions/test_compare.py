@@ -449,8 +449,11 @@ def test_a_record_that_replaced_another_one_is_not_taken_for_one_record():
 
         old, new = clone(learner).fit(X, C), clone(learner).fit(changed, labels)
         done = compare_versions(old, new, public=PUBLIC, records=X)
-        assert {trace.found for trace in done.traces} <= {Found.MEAN, Found.CANNOT_TELL}
+        assert done.n_changed == 2
+        np.testing.assert_allclose(done.traces[0].points[0], X[7], atol=1e-8)
+        assert {trace.found for trace in done.traces[1:]} <= {Found.MEAN, Found.CANNOT_TELL}
         assert "both versions have as many records" in done.notes[0]
+        assert not done.is_counted
 
 
 def test_two_records_of_two_classes_are_two_records_of_naive_bayes():
@@ -482,14 +485,16 @@ def test_a_summary_over_removals():
         for i in range(20)
     ]
     (found,) = over_removals(done)
-    assert found.rmse.value == pytest.approx(np.sqrt(np.mean([only(one).errors[0].rmse ** 2 for one in done])))
-    assert found.rmse.low <= found.rmse.value <= found.rmse.high < found.guess_rmse
+    errors = [only(one).errors[0].rmse for one in done]
+    assert found.rmse == pytest.approx(np.sqrt(np.mean(np.square(errors))))
+    assert found.median_rmse.value == np.median(errors)
+    assert found.median_rmse.low <= found.median_rmse.value <= found.median_rmse.high < found.guess_rmse
     assert found.ranked_first.value == np.mean([only(one).ranks == (1,) for one in done])
     assert (found.categories, found.n_candidates, found.n_reconstructed) == (None, 1001, 20)
     with pytest.raises(DataError, match="one pipeline"):
         over_removals([])
     (alone,) = over_removals(done[:1])
-    assert (alone.source, alone.rmse) == (found.source, None)
+    assert (alone.source, alone.rmse, alone.median_rmse.high) == (found.source, errors[0], np.inf)
 
 
 @pytest.mark.parametrize("make", [Ridge, LinearRegression])

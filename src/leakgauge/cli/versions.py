@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from leakgauge.cli._options import AllowPickle, LabelColumn, at_least
-from leakgauge.cli._tables import features_of
+from leakgauge.cli._tables import all_features_of
 
 
 def versions(
@@ -50,20 +50,11 @@ def versions(
     from leakgauge.versions import compare_versions
 
     first, second = (load_estimator(path, allow_pickle=allow_pickle) for path in (old, new))
-    done = compare_versions(
-        first,
-        second,
-        public=features_of(first, data, target)[0],
-        records=None if train is None else _pair(first, train, target),
-        truth=None if removed is None else _pair(first, removed, target),
-        n_records=n_records,
-    )
+    paths = {"public": data, "records": train, "truth": removed}
+    tables = all_features_of(first, {name: path for name, path in paths.items() if path is not None}, target)
+    known: dict[str, Any] = {name: pair[0] if pair[1] is None else pair for name, pair in tables.items()}
+    done = compare_versions(first, second, n_records=n_records, **known)
     typer.echo(several_lines(str(done)))
     if show:
         typer.echo(several_lines(done.show()))
     return 0
-
-
-def _pair(model: Any, path: Path, target: str | None) -> Any:
-    features, labels = features_of(model, path, target)
-    return features if labels is None else (features, labels)

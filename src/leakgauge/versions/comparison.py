@@ -232,9 +232,12 @@ def compare_versions(
     known, training_labels = _pair(records)
     true, true_labels = _pair(truth)
     for name, number in (("n_records", n_records), ("n_changed", n_changed)):
-        if number is not None and not (isinstance(number, int | np.integer) and number > 0):
+        is_whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+        if number is not None and not (is_whole and number > 0):
             raise DataError(f"{name} must be a whole number of at least 1")
     given = {"public": _pair(public)[0], "records": known, "truth": true, "candidates": _pair(candidates)[0]}
+    if given["public"] is None:
+        raise DataError("public must be a table with at least one record")
     tables = _in_one_order({name: table for name, table in given.items() if table is not None}, old)
     for name, table in tables.items():
         _require_table(table, name, old)
@@ -281,7 +284,7 @@ def compare_versions(
         )
     if not_compared:
         parts = ", ".join(not_compared)
-        case.notes.append(f"not compared: {parts}; the versions differ in it, and it may reveal the removed records")
+        case.notes.append(f"not compared: {parts}; they differ between the versions and may reveal the removed records")
     return VersionComparison(tuple(traces), case.n_changed, tuple(case.notes), case.is_counted, tuple(not_compared))
 
 
@@ -360,11 +363,13 @@ def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
     """Training records of the first version, how many the second has fewer, and whether values are missing.
 
     Scalers count the values of each column that are not missing: the largest difference is of the most complete ones.
-    No difference says nothing where values are missing.
+    No difference says nothing where values are missing. A step that is the same in both versions, beside others that
+    are not, was fitted on other records.
     """
+    differ = [place for place in places if not _is_same(place.old, place.new)]
     counts: list[tuple[int, int]] = []
     misses = False
-    for place in places:
+    for place in differ or places:
         if hasattr(place.old, "n_samples_seen_"):
             old, new = (np.atleast_1d(version.n_samples_seen_) for version in (place.old, place.new))
             misses = misses or any(np.isnan(_dense(table)).any() for table in place.first.values())
@@ -521,6 +526,8 @@ def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
     if not hasattr(place.old, "class_count_") or not hasattr(place.old, "theta_"):
         return
     source, traces = f"class means of {place.name}", []
+    n_differ = int(np.abs(place.old.class_count_ - place.new.class_count_).sum())
+    case.at_least(n_differ, f"the classes of {place.name} differ by at least {n_differ} records")
     for code, label in enumerate(place.old.classes_):
         old, new = (
             sums.Moments(v.class_count_[code], v.theta_[code], v.var_[code] - v.epsilon_)
@@ -558,7 +565,8 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
     total, floor = sums.removed_sum(old, new)
     n_gone = np.broadcast_to(np.asarray(old.n) - np.asarray(new.n), total.shape)
     public = _dense(place.first["public"])
-    low, high, spread = np.nanmin(public, axis=0), np.nanmax(public, axis=0), np.nanstd(public, axis=0)
+    low, high = np.nanmin(public, axis=0), np.nanmax(public, axis=0)
+    spread = np.where(high > low, np.nanstd(public, axis=0), 0.0)
     has_variances = old.variance is not None and new.variance is not None and (n_gone == n_gone.flat[0]).all()
 
     def trace(found: Found, points: Floats, signal: float) -> Trace:
@@ -573,9 +581,10 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
         is_equal = (n_gone == 0).all() and not (error if has_variances else np.abs(total) > floor).any()
         if is_equal:
             return _without_points(source, place.names, Found.NOTHING)
-        possible = ((points >= 2 * low - high) & (points <= 2 * high - low)).all()
+        possible = ((low == high) | ((points >= 2 * low - high) & (points <= 2 * high - low))).all()
         if not has_variances or n_gone.any() or not is_near(error) or not possible:
             return _without_points(source, place.names, Found.CANNOT_TELL)
+        case.n_changed, case.is_counted = max(case.n_changed, 2), False
         case.notes.append(
             f"{source}, with their variances: if one record was replaced, the first point is it and the second the one "
             "in its place; a column in which both have the same value is the mean"
@@ -686,7 +695,7 @@ def _judged(trace: Trace, place: _Place, true_labels: Any) -> Trace:
     others = _dense(place.first["candidates"]) if "candidates" in place.first else public
     if not all(np.isfinite(table).all() for table in (points, public, truth, others)):
         return raw  # before an imputer there is no distance
-    spread = np.where(public.std(axis=0) > 0, public.std(axis=0), 1.0)
+    spread = np.where(public.max(axis=0) > public.min(axis=0), public.std(axis=0), 1.0)
     distance = np.linalg.norm((truth[:, None] - points[None]) / spread, axis=2)
     nearest = distance.argmin(axis=1)
     is_estimate = not trace.is_exact and (trace.found is not Found.RECORD or "records" not in place.first)
@@ -777,8 +786,9 @@ def _require_labels(labels: Any, name: str, n: int, estimator: Any) -> None:
     if np.ndim(labels) == 0 or len(labels) != n:
         raise DataError(f"{name} must be features and labels of the same records")
     if hasattr(estimator, "classes_"):
-        classes = set(np.asarray(estimator.classes_).tolist())
-        if not set(np.asarray(labels).ravel().tolist()) <= classes:
+        classes = np.asarray(estimator.classes_).tolist()
+        given = np.asarray(labels).tolist()
+        if np.ndim(labels) != 1 or not all(label in classes for label in given):
             raise DataError(f"{name} has labels that are no classes of the model; give those that it was trained on")
     elif hasattr(estimator, "predict"):
         try:
@@ -802,9 +812,10 @@ def _covariance(given: Any) -> Floats | None:
 
 
 def _dense(table: Any) -> Floats:
-    with user_code("the step before the model", "its output"):
-        array = table.toarray() if hasattr(table, "toarray") else table
-        return np.asarray(array, dtype=float)
+    try:
+        return np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("a table has values that are no numbers where the model takes numbers") from None
 
 
 def _require_same(old: Any, new: Any, attribute: str, what: str) -> None:

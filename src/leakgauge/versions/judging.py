@@ -89,7 +89,7 @@ def ranks(points: Floats, truth: Floats, others: Floats, public: Floats) -> Indi
         public: records whose second moments measure the distance ``[m, d]``.
     """
     spread = public.std(axis=0)
-    used = spread > 0
+    used = public.max(axis=0) > public.min(axis=0)
     if not used.any():
         return np.full(len(truth), len(others) + 1, dtype=np.int64)
     correlation = np.atleast_2d(np.corrcoef(public[:, used], rowvar=False))

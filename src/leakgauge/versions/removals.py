@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import binom
 
 from leakgauge.arrays import Floats
 from leakgauge.errors import DataError
-from leakgauge.statistics import Estimate, clopper_pearson, mean
+from leakgauge.statistics import Estimate, clopper_pearson
 from leakgauge.versions.comparison import Trace, VersionComparison
 
 
@@ -22,9 +23,10 @@ class Removals:
     Args:
         source: the place.
         rmse: error of the reconstruction over numeric columns, in standard deviations of the public records, as root
-            of the mean square; ``None`` without numeric columns or reconstructions.
-        median_rmse: of the record in the middle.
-        guess_rmse: of the public means.
+            of the mean square over these removals; ``None`` without numeric columns or reconstructions. It has no
+            interval: a few records may decide it, and a sample without them does not show how far.
+        median_rmse: of the record in the middle, with an interval that holds whatever the distribution of errors.
+        guess_rmse: of the public means, as root of the mean square.
         categories: share of categories that are right; ``None`` without categorical columns.
         guess_categories: of the most frequent public categories.
         labels_wrong: mean share of wrong labels, or mean error of numbers; ``None`` if unknown.
@@ -34,8 +36,8 @@ class Removals:
     """
 
     source: str
-    rmse: Estimate | None
-    median_rmse: float | None
+    rmse: float | None
+    median_rmse: Estimate | None
     guess_rmse: float | None
     categories: float | None
     guess_categories: float | None
@@ -74,8 +76,8 @@ def _summary(traces: list[Trace], confidence: float) -> Removals:
     rmse, guess = column("rmse"), column("guess_rmse")
     return Removals(
         traces[0].source,
-        _root(mean(rmse**2, confidence=confidence, lower=0.0)) if len(rmse) > 1 else None,
-        float(np.median(rmse)) if len(rmse) else None,
+        float(np.sqrt(np.mean(rmse**2))) if len(rmse) else None,
+        _median(rmse, confidence) if len(rmse) else None,
         float(np.sqrt(np.mean(guess**2))) if len(guess) else None,
         float(column("categories").mean()) if len(column("categories")) else None,
         float(column("guess_categories").mean()) if len(column("guess_categories")) else None,
@@ -86,6 +88,13 @@ def _summary(traces: list[Trace], confidence: float) -> Removals:
     )
 
 
-def _root(square: Estimate) -> Estimate:
-    value, low, high = (float(np.sqrt(end)) for end in (square.value, square.low, square.high))
-    return Estimate(value, low, high, square.confidence, f"root of {square.method}", square.n)
+def _median(errors: Floats, confidence: float) -> Estimate:
+    """Median of errors ``[n]`` between two order statistics (David and Nagaraja, Order Statistics, 3rd ed., 7.1).
+
+    The number of errors below the median of their distribution is at most binomial (n, 1/2), so that the k-th smallest
+    one is above it with probability P(B < k) at most. Of few errors the ends are 0 and infinity.
+    """
+    n = len(errors)
+    k = int(binom.ppf((1 - confidence) / 2, n, 0.5))  # P(B < k) is at most half of what may miss
+    ends = np.concatenate([[0.0], np.sort(errors), [np.inf]])
+    return Estimate(float(np.median(errors)), float(ends[k]), float(ends[n + 1 - k]), confidence, "order statistics", n)
