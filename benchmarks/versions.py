@@ -8,10 +8,11 @@ matrix is one-hot categories, and numeric columns scaled by the public records, 
 regression (penalty 1) predicts the class as 0 or 1; logistic regression (C = 1) is solved to 1e-10. Categories that
 a training record has and no public one are among the columns.
 
-RMSE is over numeric columns in standard deviations, the root of the mean square over removals (its 95 % interval, and
-the median record); with public records the reconstruction is moved into their range. The guess is the public mean, and
-for categories the most frequent one. Candidates are the record and 1,000 others that were neither public nor trained
-on; one with the same features as the record counts as nearer. A removal that the versions do not reveal is not first.
+RMSE is over numeric columns in standard deviations, the root of the mean square over removals, and that of the median
+record with its 95 % interval; with public records the reconstruction is moved into their range. The guess is the public
+mean, and for categories the most frequent one. Candidates are the record and 1,000 others that were neither public nor
+trained on; one with the same features as the record counts as nearer. A removal that the versions do not reveal is not
+first.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from leakgauge.versions import Removals, compare_versions, over_removals
 
 N_PUBLIC, N_OTHERS = 5_000, 1_000
 HEADINGS = (
-    *("model", "n", "A or H", "RMSE (95 % CI)", "median", "guess", "categories", "guess of categories"),
+    *("model", "n", "A or H", "RMSE", "median (95 % CI)", "guess", "categories", "guess of categories"),
     *("label", "first of 1,001 candidates (95 % CI)"),
 )
 
@@ -70,10 +71,10 @@ def removals(learner: Any, X: np.ndarray, y: np.ndarray, n: int, repetitions: in
 
 def row(name: str, n: int, known: str, found: Removals) -> list[str]:
     """One line of the table."""
-    rmse, first = found.rmse, found.ranked_first
+    median, first = found.median_rmse, found.ranked_first
     label = f"{1 - found.labels_wrong:.3f} right" if name.startswith("logistic") else f"off by {found.labels_wrong:.2g}"
     return [
-        *(name, f"{n:,}", known, f"{rmse.value:.3f} ({rmse.low:.3f} to {rmse.high:.3f})", f"{found.median_rmse:.3f}"),
+        *(name, f"{n:,}", known, f"{found.rmse:.3f}", f"{median.value:.3f} ({median.low:.3f} to {median.high:.3f})"),
         *(f"{found.guess_rmse:.3f}", f"{found.categories:.3f}", f"{found.guess_categories:.3f}", label),
         f"{first.value:.3f} ({first.low:.3f} to {first.high:.3f})",
     ]

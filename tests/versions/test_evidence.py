@@ -409,11 +409,11 @@ def test_the_covariance_of_a_logistic_regression_gives_an_estimate():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"truth": ("X", ["SECRET"])}, "truth has labels that are no numbers"),
-        ({"truth": (np.array([["SECRET", 1, 2]], dtype=object), [1.0])}, "a table has values that are no numbers"),
+        ({"truth": ("X", ["SECRET"])}, "truth has a label that is not a number"),
+        ({"truth": (np.array([["SECRET", 1, 2]], dtype=object), [1.0])}, "a table has a value that is not a number"),
         ({"truth": ("X", [np.nan])}, "truth has labels that are missing"),
         ({"truth": ("X", 1.0)}, "truth must be features and labels of the same records"),
-        ({"records": ("X", ["SECRET"])}, "records has labels that are no numbers"),
+        ({"records": ("X", ["SECRET"])}, "records has a label that is not a number"),
         ({"records": ("X", [np.nan])}, "records has labels that are missing"),
         ({"records": ("X", [1.0, 2.0])}, "records must be features and labels of the same records"),
         ({"records": (np.array([[np.nan, 1, 2]]), [1.0])}, "records has missing or infinite values"),
@@ -438,7 +438,7 @@ def test_what_does_not_fit_is_told_without_a_value(given, message):
 def test_labels_that_are_no_classes_are_told_without_a_value(labels):
     X, y = classes(0)
     old, new = fitted(lbfgs(1e-8), X[:N], y[:N]), fitted(lbfgs(1e-8), X[:N], y[:N], (0,))
-    with pytest.raises(DataError, match="labels that are no classes of the model") as caught:
+    with pytest.raises(DataError, match="a label that is not a class of the model") as caught:
         compare_versions(old, new, public=X[N:], truth=(X[:1], labels), n_records=N)
     assert "SECRET" not in str(caught.value)
 

@@ -95,15 +95,18 @@ class Minimum:
         return np.asarray(n * (self.tolerance + unseen * np.sqrt((design**2).mean(axis=0)))[:, None])
 
     def condition(self, design: Floats, n: int) -> float:
-        """Of the Hessian of a classifier over ``n`` records like those of x̃ ``[m, p]``; infinite if it is singular."""
+        """Of the Hessian of a classifier over ``n`` records like those of x̃ ``[m, p]``; infinite if it is singular.
+
+        The penalty counts as that of all coefficients, and classes as one with their mean curvature.
+        """
         means, first = self.means(design), int(self.has_intercept)
-        hessian = (design.T * (means * (1 - means)).mean(axis=1)) @ design / len(design)
-        penalty = float(
-            np.linalg.norm(self.penalty[first:]) / max(np.linalg.norm(self.theta[first:]), np.finfo(float).tiny)
-        )
-        hessian[np.diag_indices(len(hessian))] += np.where(np.arange(len(hessian)) < first, 0.0, penalty / n)
-        eigenvalues = np.linalg.eigvalsh(hessian)
-        return float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0 else np.inf
+        weighted = design * np.sqrt((means * (1 - means)).mean(axis=1, keepdims=True))
+        is_wide = weighted.shape[0] < weighted.shape[1]
+        curvatures = np.linalg.eigvalsh(weighted @ weighted.T if is_wide else weighted.T @ weighted) / len(design)
+        size = float(np.linalg.norm(self.theta[first:]))
+        penalty = float(np.linalg.norm(self.penalty[first:])) / (n * size) if size > 0 else 0.0
+        least = penalty + (0.0 if is_wide else max(float(curvatures[0]), 0.0))
+        return (float(curvatures[-1]) + penalty) / least if least > 0 else np.inf
 
 
 def is_linear(estimator: Any) -> bool:

@@ -397,8 +397,9 @@ def _is_same(old: Any, new: Any) -> bool:
 
 def _n_equal(public: Any, truth: Any) -> int:
     """How many public records equal one of the removed ones."""
-    rows, removed = (np.asarray(t.toarray() if hasattr(t, "toarray") else t) for t in (public, truth))
-    return int(np.any([(rows == one).all(axis=1) for one in removed], axis=0).sum())
+    rows, removed = (np.asarray(t.toarray() if hasattr(t, "toarray") else t).tolist() for t in (public, truth))
+    known = set(map(tuple, removed))
+    return sum(tuple(row) in known for row in rows)
 
 
 def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -789,12 +790,12 @@ def _require_labels(labels: Any, name: str, n: int, estimator: Any) -> None:
         classes = np.asarray(estimator.classes_).tolist()
         given = np.asarray(labels).tolist()
         if np.ndim(labels) != 1 or not all(label in classes for label in given):
-            raise DataError(f"{name} has labels that are no classes of the model; give those that it was trained on")
+            raise DataError(f"{name} has a label that is not a class of the model; give those that it was trained on")
     elif hasattr(estimator, "predict"):
         try:
             numbers = np.asarray(labels, dtype=float)
         except (TypeError, ValueError):
-            raise DataError(f"{name} has labels that are no numbers, which the model predicts") from None
+            raise DataError(f"{name} has a label that is not a number, which is what the model predicts") from None
         if not np.isfinite(numbers).all():
             raise DataError(f"{name} has labels that are missing or infinite; leave these records out")
 
@@ -815,7 +816,7 @@ def _dense(table: Any) -> Floats:
     try:
         return np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=float)
     except (TypeError, ValueError):
-        raise DataError("a table has values that are no numbers where the model takes numbers") from None
+        raise DataError("a table has a value that is not a number where the model takes numbers") from None
 
 
 def _require_same(old: Any, new: Any, attribute: str, what: str) -> None:

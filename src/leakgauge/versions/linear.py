@@ -241,7 +241,7 @@ def _explained(G: Floats, design: Floats, residuals: Floats, floor: Floats) -> t
     equal = (rows == rows[nearest]).all(axis=1) & (residuals == residuals[nearest]).all(axis=1)
     whole = float((unit**2).sum())
     second = np.sqrt(np.clip(distances[~equal] + whole, 0, whole).min(initial=whole))
-    if remains <= min(1 / SURE, BY_CHANCE ** (1 / np.linalg.matrix_rank(rows))) * second:
+    if remains <= min(1 / SURE, BY_CHANCE ** (1 / _rank(rows))) * second:
         return True, scale * remains
     beyond = remains > np.linalg.norm(floor / scale)
     return (False if beyond else None), scale * remains
@@ -314,6 +314,11 @@ def points_in_span(difference: GradientDifference, blocks: Sequence[Sequence[int
     at = heights @ weights
     fits = (np.minimum(np.abs(at), np.abs(at - 1)) < NEAR_TWO_VALUES).all(axis=0)
     return np.asarray((basis @ weights[:, fits]).T) if fits.sum() == m else None
+
+
+def _rank(rows: Floats) -> int:
+    """Of a matrix ``[m, p]``, by the smaller of its products with itself; no larger than it is."""
+    return int(np.linalg.matrix_rank(rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows))
 
 
 def largest_rank(version: Minimum) -> int:
