@@ -239,6 +239,23 @@ def test_a_scaler_identifies_a_record_and_the_one_in_its_place(shift):
         assert trace.errors[0].rmse < 1e-4
 
 
+@pytest.mark.parametrize("n_replaced", [1, 2, 5])
+def test_a_replaced_record_is_claimed_where_it_is_known_that_it_was_one(n_replaced):
+    """From sums of several replaced records follow points too, which are no records."""
+    for seed in range(5):
+        X = numbers(seed, 4)[0]
+        changed = np.vstack([X[n_replaced:N], X[N : N + n_replaced]])
+        old, new = StandardScaler().fit(X[:N]), StandardScaler().fit(changed)
+        alone = compare_versions(old, new, public=X[N + 5 :])
+        assert alone.traces[0].found is Found.CANNOT_TELL
+        assert not alone.is_counted
+        checked = compare_versions(old, new, public=X[N + 5 :], records=X[:N]).traces[0]
+        assert (checked.found is Found.RECORD) == (n_replaced == 1)
+        if n_replaced == 1:
+            np.testing.assert_allclose(checked.points[0], X[0], atol=1e-6)
+        assert checked.is_exact == (n_replaced == 1) or not len(checked.points)
+
+
 @pytest.mark.parametrize("centre", [False, True])
 def test_scalers_of_the_same_records_in_another_order_are_equal(centre):
     for seed in range(10):

@@ -171,6 +171,7 @@ class _Case:
     n: int | None
     n_changed: int
     is_counted: bool
+    n_stated: int | None
     covariance: Floats | None
     training_labels: Any
     notes: list[str] = field(default_factory=list)
@@ -251,7 +252,8 @@ def compare_versions(
     stated = n_changed or (np.shape(true)[0] if true is not None else None)
     changed = max(removed or 0, stated or 0, 2 if removed == 0 else 1)  # one that replaced another: a difference of two
     misses = misses or bool(n_records and n_counted and n_records != n_counted)
-    case = _Case(n, changed, bool(stated or (removed and not misses)), _covariance(covariance), training_labels)
+    is_counted = bool(stated or (removed and not misses))
+    case = _Case(n, changed, is_counted, stated, _covariance(covariance), training_labels)
     if removed == 0:
         case.is_counted = False
         case.notes.append(
@@ -547,6 +549,7 @@ def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
         points=np.vstack([trace.points for trace in traces]),
         labels=tuple(label for trace in traces for label in trace.labels or ()),
         signal=min(trace.signal for trace in traces),
+        is_exact=all(trace.is_exact for trace in traces),
     )
 
 
@@ -570,9 +573,9 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
     spread = np.where(high > low, np.nanstd(public, axis=0), 0.0)
     has_variances = old.variance is not None and new.variance is not None and (n_gone == n_gone.flat[0]).all()
 
-    def trace(found: Found, points: Floats, signal: float) -> Trace:
+    def trace(found: Found, points: Floats, signal: float, is_exact: bool = True) -> Trace:
         labels = None if label is None else (label,) * len(points)
-        return Trace(source, found, points, place.names, True, labels, signal)
+        return Trace(source, found, points, place.names, is_exact, labels, signal)
 
     def is_near(error: Floats) -> bool:
         return bool((error <= BLURRED * np.where(spread > 0, spread, np.inf)).all())
@@ -590,7 +593,8 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
             f"{source}, with their variances: if one record was replaced, the first point is it and the second the one "
             "in its place; a column in which both have the same value is the mean"
         )
-        return trace(Found.RECORD, points, _largest_ratio(spread, error))
+        is_known = (case.n_stated or 3) <= 2 or _is_among(points[0], error, place)
+        return trace(Found.RECORD if is_known else Found.CANNOT_TELL, points, _largest_ratio(spread, error), is_known)
     signal = _largest_ratio(spread, floor)
     point = (total / np.where(n_gone > 0, n_gone, 1))[None]
     if signal < 1:
@@ -608,6 +612,14 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
             "together is not known"
         )
     return trace(Found.MEAN, point, signal)
+
+
+def _is_among(point: Floats, error: Floats, place: _Place) -> bool:
+    """Whether a point ``[d]`` is one of the known training records, up to an error ``[d]``, which is 0 where unknown."""
+    if "records" not in place.first:
+        return False
+    rows = _dense(place.first["records"])
+    return bool(((np.abs(rows - point) <= sums.SURE * error) | (error == 0)).all(axis=1).any())
 
 
 def _largest_ratio(size: Floats, floor: Floats) -> float:
