@@ -615,7 +615,7 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
 
 
 def _is_among(point: Floats, error: Floats, place: _Place) -> bool:
-    """Whether a point ``[d]`` is one of the known training records, up to an error ``[d]``, which is 0 where unknown."""
+    """Whether a point ``[d]`` is one of the known training records, up to an error ``[d]``, 0 where unknown."""
     if "records" not in place.first:
         return False
     rows = _dense(place.first["records"])
