@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import ModelError
@@ -51,6 +52,35 @@ def test_several_values_that_fit_are_not_said_to_be_found():
     (found,) = column_values(fitted(np.array([[31.0], [35.0], [36.0], [44.0], [58.0]])))
     assert found.decimals is None
     assert found.width == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10, 30])
+def test_values_that_were_not_rounded_are_not_said_to_be_exact(n):
+    """Continuous ones, standardised levels of equal distance, and numbers half way between whole ones."""
+    rng = np.random.default_rng(0)
+    levels = StandardScaler().fit_transform(np.arange(n)[:, None])
+    for values in [*rng.normal(size=(10, n)), *(100 * rng.random((10, n))), levels[:, 0], 0.5 + np.arange(n) ** 2]:
+        (found,) = column_values(fitted(values[:, None]))
+        assert found.decimals is None
+        assert (found.low <= np.sort(values)).all()
+        assert (np.sort(values) <= found.high).all()
+
+
+def test_three_values_do_not_show_that_they_were_rounded():
+    """0.2, 0.8 and 2.2 have the midpoints of 0, 1 and 2."""
+    (found,) = column_values(fitted(np.array([[0.2], [0.8], [2.2]])))
+    assert found.decimals is None
+
+
+def test_values_stand_under_their_own_column_beside_categorical_ones():
+    """scikit-learn bins these before the others."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(18, 90, 200), rng.integers(0, 6, 200), rng.integers(2, size=200)]).astype(float)
+    for categorical in ([2], [1], [0, 2]):
+        found = {one.column: one.values for one in column_values(fitted(X, categorical_features=categorical))}
+        assert list(found) == sorted({0, 1} - {*categorical})
+        for column, values in found.items():
+            np.testing.assert_array_equal(values, np.unique(X[:, column]))
 
 
 def test_quantiles_categories_and_small_columns_are_left_out():

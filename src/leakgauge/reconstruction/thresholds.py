@@ -2,7 +2,8 @@
 
 Of a column with at most as many values as bins, ``HistGradientBoosting`` stores every midpoint m_i = (v_i + v_{i+1})/2
 of two values that follow each other, whether or not a tree divides there. Then v_{i+1} = 2m_i − v_i: the first value
-determines all, and m_{i−1} < v_i < m_i bounds it from as many sides as there are values.
+determines all, and m_{i−1} < v_i < m_i bounds it from as many sides as there are values. Where the values have few
+decimal places, so have all sums 2m_i, which those of other values have by chance only.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 
@@ -21,6 +22,12 @@ ROUNDINGS = 16.0
 
 MOST_DIGITS = 9
 """Decimal places that are tried."""
+
+FEWEST_SUMS = 4
+"""Midpoints that show how values were rounded: of values with one place more, all sums lack it with probability 1e-4."""
+
+LARGEST_ROUNDING = 0.01
+"""Of a sum, in units of the last decimal place, above which it does not show whether it is whole."""
 
 MOST_FINITE = 1e300
 """What scikit-learn stores in place of an infinite midpoint, after which no value follows."""
@@ -34,8 +41,8 @@ class ColumnValues:
         column: its position.
         low: lower ends ``[v]``, in ascending order of the values.
         high: upper ends ``[v]``.
-        decimals: fewest decimal places with which a value fits between each pair of ends, if it is the only one;
-            ``None`` otherwise.
+        decimals: decimal places of the values, where the midpoints show that they were rounded and only one such value
+            fits between each pair of ends; ``None`` otherwise.
     """
 
     column: int
@@ -84,13 +91,28 @@ def column_values(model: Any) -> tuple[ColumnValues, ...]:
             f"values follow from the bins of histogram boosting of scikit-learn, got {type(model).__name__}"
         )
     found = []
-    for column, edges in enumerate(mapper.bin_thresholds_):
-        categorical = mapper.is_categorical_ is not None and mapper.is_categorical_[column]
-        if not categorical and 1 < len(edges) < mapper.n_bins - 2 and np.abs(edges).max() < MOST_FINITE:
-            ends = values_between(np.asarray(edges, dtype=float))
+    for column, is_categorical, stored in zip(*_positions(model, mapper), mapper.bin_thresholds_, strict=True):
+        edges = np.asarray(stored, dtype=float)
+        if not is_categorical and 1 < len(edges) < mapper.n_bins - 2 and np.abs(edges).max() < MOST_FINITE:
+            ends = values_between(edges)
             if ends is not None:
-                found.append(ColumnValues(column, *ends, _decimals(*ends)))
-    return tuple(found)
+                found.append(ColumnValues(int(column), *ends, _decimals(edges, *ends)))
+    return tuple(sorted(found, key=lambda one: one.column))
+
+
+def _positions(model: Any, mapper: Any) -> tuple[Indices, Flags]:
+    """Position in the training records of each column of the bins, and whether it is categorical.
+
+    scikit-learn bins the categorical columns before the others.
+    """
+    n_columns = len(mapper.bin_thresholds_)
+    if mapper.is_categorical_ is None:
+        return np.arange(n_columns), np.zeros(n_columns, dtype=bool)
+    binned = np.asarray(mapper.is_categorical_, dtype=bool)
+    if getattr(model, "_preprocessor", None) is None:
+        return np.arange(n_columns), binned
+    given = np.asarray(model.is_categorical_, dtype=bool)
+    return np.concatenate([np.flatnonzero(given), np.flatnonzero(~given)]), binned
 
 
 def values_between(midpoints: Floats) -> tuple[Floats, Floats] | None:
@@ -113,13 +135,24 @@ def values_between(midpoints: Floats) -> tuple[Floats, Floats] | None:
     return ends[0], ends[1]
 
 
-def _decimals(low: Floats, high: Floats) -> int | None:
-    """Decimal places of the only values with so few that fit between the ends; ``None`` where several fit, or none."""
+def _decimals(midpoints: Floats, low: Floats, high: Floats) -> int | None:
+    """Decimal places of the values between the ends, if they were rounded and follow; ``None`` otherwise.
+
+    Sums of two values that were rounded to ``k`` places have ``k`` too. Values half a unit beside that grid have such
+    sums as well, and must not fit.
+    """
     for digits in range(MOST_DIGITS + 1):
-        first, last = (np.round(side * 10.0**digits, 6) for side in (low, high))
-        n_inside = np.floor(np.where(last == np.floor(last), last - 1, last)) - np.ceil(
-            np.where(first == np.ceil(first), first + 1, first)
-        )
-        if (n_inside >= 0).all():
-            return digits if (n_inside == 0).all() else None
+        units = 10.0**digits
+        sums = 2 * units * midpoints
+        rounding = ROUNDINGS * np.finfo(float).eps * np.abs(sums).max()
+        if (np.abs(sums - np.rint(sums)) <= rounding).all():
+            is_shown = len(sums) >= FEWEST_SUMS and rounding <= LARGEST_ROUNDING
+            follow = all((_n_inside(low * grid, high * grid) == 1).all() for grid in (units, 2 * units))
+            return digits if is_shown and follow else None
     return None
+
+
+def _n_inside(low: Floats, high: Floats) -> Floats:
+    """How many whole numbers lie between two ends ``[v]``; those within rounding of an end do not."""
+    first, last = np.round(low, 6), np.round(high, 6)
+    return np.asarray(np.ceil(last) - np.floor(first) - 1)
