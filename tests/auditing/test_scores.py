@@ -378,6 +378,8 @@ COARSE = {
     "1/255 above 0": (lambda p: np.clip(np.round(p * 255) / 255, 1e-7, 1 - 1e-7), "are multiples of 1/255"),
     "1/7": (lambda p: np.round(p * 7) / 7, "are multiples of 1/7"),
     "cut off": (lambda p: cut(p, 4.0), "are cut off at an end"),
+    "1 from 0.95": (lambda p: np.where(p > 0.95, 1.0, p), "are cut off at an end"),
+    "1 from a loss of 0.05": (lambda p: np.minimum(p * np.exp(0.05), 1.0), "are cut off at an end"),
 }
 
 
@@ -404,7 +406,7 @@ FULL = {
     "double": lambda rng, n: rng.beta(5, 1, n),
     "single": lambda rng, n: rng.beta(5, 1, n).astype(np.float32).astype(float),
     "single, written with seven digits": lambda rng, n: np.array([float(f"{x:.6e}") for x in rng.beta(5, 1, n)]),
-    "naive Bayes, of which a third is exactly 1": lambda rng, n: np.where(rng.random(n) < 0.3, 1.0, rng.beta(5, 1, n)),
+    "naive Bayes, of which a third is exactly 1": lambda rng, n: 1 / (1 + np.exp(-rng.normal(20, 30, n))),
     "a stump": lambda rng, n: rng.choice([611 / 1013, 977 / 1987], n),
     "a tree": lambda rng, n: rng.choice(rng.integers(1, 400, 12) / rng.integers(400, 900, 12), n),
 }

@@ -6,7 +6,7 @@ the others, that have this score: that much rounding may hide, and no more by on
 
 Equal scores alone are no rounding: a tree has few. Seen are few decimals or significant digits, half precision,
 multiples of a part of 1 such as 1/255, and scores that were cut off at an end. Probabilities of exactly 0 or 1 are none
-of these: where a model outputs them, they are what is released.
+of these where others come close to them, as those of a model do that reach them by rounding: they are what is released.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ A_FEW = 1000
 
 ALL_DIFFER = 0.9
 """Share of the other scores that differ from each other where some were cut off."""
+
+
+CLOSE = 1e-6
+"""How close the next probability comes to 0 or 1 where a model reaches these by rounding, most often far closer."""
 
 
 class Grid(StrEnum):
@@ -206,5 +210,9 @@ def _are_whole(numbers: Floats) -> Flags:
 def _is_cut(values: Floats, counts: Indices, probabilities: Floats) -> bool:
     """Whether the most frequent score is at an end, and most others differ from each other."""
     place, inner = int(np.argmax(counts)), slice(1, -1)
-    is_end = place in (0, len(values) - 1) and counts[place] > 1 and 0 < probabilities[place] < 1
-    return bool(is_end and len(values) - 2 >= ALL_DIFFER * counts[inner].sum() > 0)
+    if place not in (0, len(values) - 1) or counts[place] == 1:
+        return False
+    next_one = probabilities[1 if place == 0 else -2]
+    if probabilities[place] in (0, 1) and abs(next_one - probabilities[place]) <= CLOSE:
+        return False
+    return bool(len(values) - 2 >= ALL_DIFFER * counts[inner].sum() > 0)

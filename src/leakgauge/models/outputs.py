@@ -12,6 +12,9 @@ from leakgauge.arrays import Floats
 SUM_SLACK = 0.02
 """How far probabilities that a model answers may add up to something other than 1: in half precision they do."""
 
+ROUNDED = 1e-9
+"""How far a probability may be below 0 or above 1 by rounding, as one less a sum of others may be."""
+
 MOST_DECIMALS = 5
 """Answers with no more decimals are said to be rounded."""
 
@@ -37,7 +40,9 @@ class Outputs(StrEnum):
         if self is Outputs.PROBABILITY:
             answered = np.hstack([1 - answered, answered])
         with np.errstate(invalid="ignore", divide="ignore"):
-            logits = np.log(answered) if self in (Outputs.PROBABILITIES, Outputs.PROBABILITY) else answered
+            if self in (Outputs.PROBABILITIES, Outputs.PROBABILITY):
+                answered = np.log(np.where(np.abs(answered) <= ROUNDED, np.maximum(answered, 0.0), answered))
+            logits = answered
             shifted = logits - logits.max(axis=1, keepdims=True)
             return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
@@ -59,11 +64,11 @@ def meaning_of(answered: Floats, labels: NDArray[np.generic], *, no_logit: bool 
     'logits'
     """
     if answered.shape[1] == 1:
-        if not ((answered >= 0) & (answered <= 1)).all():
+        if not ((answered >= -ROUNDED) & (answered <= 1 + ROUNDED)).all():
             return Outputs.LOGIT
         either = (Outputs.PROBABILITY,) if no_logit else (Outputs.PROBABILITY, Outputs.LOGIT)
         return max(either, key=lambda one: _likelihood(one, answered, labels.astype(np.int64)))
-    if (answered >= 0).all() and (np.abs(answered.sum(axis=1) - 1) <= SUM_SLACK).all():
+    if (answered >= -ROUNDED).all() and (np.abs(answered.sum(axis=1) - 1) <= SUM_SLACK).all():
         return Outputs.PROBABILITIES
     if (answered <= 0).all() and (np.abs(np.exp(answered).sum(axis=1) - 1) <= SUM_SLACK).all():
         return Outputs.LOG_PROBABILITIES

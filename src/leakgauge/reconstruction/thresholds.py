@@ -24,7 +24,7 @@ MOST_DIGITS = 9
 """Decimal places that are tried."""
 
 FEWEST_SUMS = 4
-"""Midpoints that show how values were rounded: of values with one place more, all sums lack it with probability 1e-4."""
+"""Midpoints that show how values were rounded: of values with one place more all sums lack it with probability 1e-4."""
 
 LARGEST_ROUNDING = 0.01
 """Of a sum, in units of the last decimal place, above which it does not show whether it is whole."""
