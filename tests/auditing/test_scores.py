@@ -379,6 +379,20 @@ COARSE = {
     "1/7": (lambda p: np.round(p * 7) / 7, "are multiples of 1/7"),
     "cut off": (lambda p: cut(p, 4.0), "are cut off at an end"),
     "1 from 0.95": (lambda p: np.where(p > 0.95, 1.0, p), "are cut off at an end"),
+    "decimal logarithms": (
+        lambda p: np.exp(-np.round(-np.log10(p), 3) * np.log(10)),
+        "lie at equal distances",
+    ),
+    "thousandths of bits": (lambda p: 2.0 ** -np.round(-np.log2(p), 3), "lie at equal distances"),
+    "perplexity": (lambda p: 1 / np.round(1 / p, 2), "at most 2 decimals"),
+    "steps of logits": (lambda p: 1 / (1 + np.exp(-np.round((np.log(p) - np.log1p(-p)) / 3.3) * 3.3 - 0.17)), None),
+    "two decimals, smoothed": (lambda p: np.round(p, 2) * (1 - 0.1 / np.pi) + 0.05 / np.pi, "lie at equal distances"),
+    "two decimals, a few in full": (lambda p: np.where(np.arange(len(p)) % 200 == 0, p, np.round(p, 2)), "2 decimals"),
+    "two decimals, over their sum": (
+        lambda p: np.minimum(1, np.round(p, 2) / np.random.default_rng(0).choice([0.99, 1, 1, 1, 1.01, 1.02], len(p))),
+        None,
+    ),
+    "one number for many": (lambda p: np.where(p > 0.98, 0.7071, p), "are equal for many records"),
     "1 from a loss of 0.05": (lambda p: np.minimum(p * np.exp(0.05), 1.0), "are cut off at an end"),
 }
 
@@ -407,6 +421,8 @@ FULL = {
     "single": lambda rng, n: rng.beta(5, 1, n).astype(np.float32).astype(float),
     "single, written with seven digits": lambda rng, n: np.array([float(f"{x:.6e}") for x in rng.beta(5, 1, n)]),
     "naive Bayes, of which a third is exactly 1": lambda rng, n: 1 / (1 + np.exp(-rng.normal(20, 30, n))),
+    "a few in one place": lambda rng, n: np.where(rng.random(n) < 0.002, 0.3, rng.beta(5, 1, n)),
+    "boosting of few stumps": lambda rng, n: 1 / (1 + np.exp(-rng.integers(0, 3, (n, 6)) @ rng.normal(size=6))),
     "a stump": lambda rng, n: rng.choice([611 / 1013, 977 / 1987], n),
     "a tree": lambda rng, n: rng.choice(rng.integers(1, 400, 12) / rng.integers(400, 900, 12), n),
 }

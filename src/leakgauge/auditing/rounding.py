@@ -4,14 +4,17 @@ An attack that calls a record a member by a threshold cannot part records with t
 equal, a threshold among their scores in full would change the advantage by as much as the share of the members, or of
 the others, that have this score: that much rounding may hide, and no more by one threshold.
 
-Equal scores alone are no rounding: a tree has few. Seen are few decimals or significant digits, half precision,
-multiples of a part of 1 such as 1/255, and scores that were cut off at an end. Probabilities of exactly 0 or 1 are none
-of these where others come close to them, as those of a model do that reach them by rounding: they are what is released.
+Seen are few decimals or significant digits, half precision, multiples of a part of 1 such as 1/255, and equal steps, of
+the scores or of what these were computed from: probabilities, also before they were divided by their sum, losses,
+logits and perplexities. In no visible form scores are taken for rounded where many are equal and most others are not:
+cut off at an end, or one number in place of many. Scores of which each is that of several records are no rounding,
+since a tree has few; nor are probabilities of exactly 0 or 1 where others come close to them, as those of a model do
+that reach them by rounding: they are what is released.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -19,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.models.outputs import n_decimals
 
@@ -42,14 +45,31 @@ NEXT_TO_EACH_OTHER = 0.5
 """Share of the neighbours on a grid of parts that are one part from each other; shares in leaves of a tree are not."""
 
 MANY = 5
-"""Different scores, of which the smallest and the largest need not be on the grid."""
+"""Different scores, of which the smallest and the largest need not be on the grid; fewer show no equal steps."""
+
+SLACK = 1e-3
+"""How far equal steps may be off, in parts of one."""
+
+MOST_STEPS = 10_000
+"""From the smallest number to the largest; more have all numbers of single precision."""
+
+OFF_SUM = 5
+"""Units of the last decimal place that rounded probabilities of all classes add up to more or less than 1, at most."""
+
+SUMS_OF_ONE = 0.2
+"""Share of the probabilities that were not changed by the division by their sum, at least."""
+
+MOST_SUM_DECIMALS = 3
+"""Of probabilities that were divided by their sum; with more, any number is one of so many multiples."""
 
 A_FEW = 1000
 """Numbers that are looked at first."""
 
-ALL_DIFFER = 0.9
-"""Share of the other scores that differ from each other where some were cut off."""
+MOST_DIFFER = 0.5
+"""Share of the records with other scores than the most frequent one whose score is theirs alone; of few trees fewer."""
 
+FEWEST_EQUAL = 0.01
+"""Of the members, or of the others: fewer may be equal by chance, or as their records are."""
 
 CLOSE = 1e-6
 """How close the next probability comes to 0 or 1 where a model reaches these by rounding, most often far closer."""
@@ -63,7 +83,10 @@ class Grid(StrEnum):
     PARTS = "parts"
     DIGITS = "digits"
     BITS = "bits"
+    SUMS = "sums"
+    STEPS = "steps"
     CUT = "cut"
+    EQUAL = "equal"
 
 
 SEEN = {
@@ -71,7 +94,10 @@ SEEN = {
     Grid.PARTS: "are multiples of 1/{}",
     Grid.DIGITS: "have at most {} significant digits",
     Grid.BITS: "have at most {} significant bits, as in half precision",
+    Grid.SUMS: "had at most {} decimals before they were divided by their sum",
+    Grid.STEPS: "lie at equal distances",
     Grid.CUT: "are cut off at an end",
+    Grid.EQUAL: "are equal for many records and for others differ",
 }
 """Said of the scores, with the size of the grid."""
 
@@ -80,6 +106,7 @@ WIDTHS = {
     Grid.PARTS: lambda n: 1 / n,
     Grid.DIGITS: lambda n: 10.0**-n,
     Grid.BITS: lambda n: 2.0**-n,
+    Grid.SUMS: lambda n: 10.0**-n,
 }
 """How far probabilities next to each other on a grid are apart, at most."""
 
@@ -90,7 +117,7 @@ class Rounding:
 
     Args:
         grid: of the scores, or of the probabilities which they stand for.
-        size: of the grid: decimals, parts of 1, digits, or bits; 0 of one score, and of scores that are cut off.
+        size: of the grid: decimals, parts of 1, digits, or bits; 0 of others.
         share: of the members, or of the others, that have the most frequent score.
         n_values: different scores.
         of_references: whether they are those of reference models.
@@ -132,7 +159,7 @@ class Rounding:
             case ReleasedOutputs.LABELS:
                 return False
             case ReleasedOutputs.BINNED:
-                return self.grid not in WIDTHS or WIDTHS[self.grid](self.size) > settings.bin_width * (1 + 1e-9)
+                return self.grid in WIDTHS and WIDTHS[self.grid](self.size) > settings.bin_width * (1 + 1e-9)
         return True
 
 
@@ -149,25 +176,70 @@ def rounding_of(
         of_references: whether they are those of reference models.
     """
     values, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    if len(values) == 1:
-        grid: tuple[Grid, int] | None = (Grid.ONE, 0)
-    else:
-        readings = _readings(form, scores if written is None else written)
-        grid = next((found for one in readings if (found := _grid(np.unique(one))) is not None), None)
-        if grid is None and _is_cut(values, counts, _readings(form, values)[-1]):
-            grid = (Grid.CUT, 0)
-    if grid is None:
-        return None
     places = places.reshape(scores.shape)
-    shares = [np.bincount(places[side]).max() / max(1, int(side.sum())) for side in (inside, ~inside) if side.any()]
-    return Rounding(*grid, float(max(shares)), len(values), of_references)
+    sides = [side for side in (inside, ~inside) if side.any()]
+    grid = (Grid.ONE, 0) if len(values) == 1 else _grid_of(form, scores if written is None else written)
+    if grid is not None:
+        if grid[0] is Grid.SUMS:  # the division parts what rounding made equal
+            made = np.round(_probabilities(form, scores), grid[1])
+            places = np.unique(made, return_inverse=True)[1].reshape(scores.shape)
+        share = max(np.bincount(places[side]).max() / side.sum() for side in sides)
+        return Rounding(*grid, float(share), len(values), of_references)
+    held = np.where(_reached(_probabilities(form, values)), 0, counts)
+    place = int(np.argmax(held))
+    share = max(float(np.mean(places[side] == place)) for side in sides)
+    n_others, n_alone = held.sum() - held[place], (held == 1).sum()
+    if share < FEWEST_EQUAL or n_alone < MOST_DIFFER * max(1, n_others):
+        return None
+    return Rounding(Grid.CUT if place in (0, len(values) - 1) else Grid.EQUAL, 0, share, len(values), of_references)
 
 
-def _readings(form: str, scores: Floats) -> tuple[Floats, ...]:
-    """The numbers as they are, and the probabilities that they were computed from, which may be what was rounded."""
-    if form == "probabilities":
-        return (scores,)
-    return scores, np.exp(-scores) if form == "loss" else expit(scores)
+def _grid_of(form: str, scores: Floats) -> tuple[Grid, int] | None:
+    """The grid on which the scores lie that several records have, if most records have one of several of them; or all.
+
+    Among scores that were rounded a few may be in full.
+    """
+    values, counts = np.unique(scores, return_counts=True)
+    again = (counts > 1) & ~_reached(_probabilities(form, values))
+    if again.sum() > MANY and counts[again].sum() * 2 > counts.sum():
+        values = values[again]
+    return next((found for one in _readings(form, values) if (found := _grid(np.unique(one))) is not None), None)
+
+
+def _reached(probabilities: Floats) -> Flags:
+    """Which are exactly 0 or 1 because a model comes so close to them, or as close; in ascending or falling order."""
+    reached = np.zeros(len(probabilities), dtype=bool)
+    for end, next_one in ((0, 1), (-1, -2)):
+        at = probabilities[end]
+        if at in (0, 1) and abs(probabilities[next_one] - at) <= CLOSE:
+            reached |= np.abs(probabilities - at) <= CLOSE
+    return reached
+
+
+def _probabilities(form: str, scores: Floats) -> Floats:
+    match form:
+        case "loss":
+            return np.asarray(np.exp(-scores))
+        case "logit":
+            return np.asarray(expit(scores))
+    return scores
+
+
+def _readings(form: str, scores: Floats) -> Iterator[Floats]:
+    """The numbers as they are, and those that they may have been computed from: probabilities, and of many the rest."""
+    p = _probabilities(form, scores)
+    yield scores
+    if p is not scores:
+        yield p
+    if len(scores) > MANY:
+        with np.errstate(divide="ignore", over="ignore"):
+            loss = {"loss": scores, "logit": np.logaddexp(0.0, -scores)}.get(form, -np.log(p))
+            logit = scores if form == "logit" else -np.log(np.expm1(loss))
+            others = loss, logit, np.exp(loss)
+        for one in others:
+            kept = one[np.isfinite(one)]
+            if one is not scores and len(kept) > MANY:
+                yield kept
 
 
 def _grid(values: Floats) -> tuple[Grid, int] | None:
@@ -187,7 +259,10 @@ def _grid(values: Floats) -> tuple[Grid, int] | None:
             # Of a probability that was rounded 1 less it may be given, which has more digits.
             if all((are_on(part, n) | are_on(1 - part, n)).all() for part in (some, values)):
                 return grid, n
-    return None
+    for n in range(1, MOST_SUM_DECIMALS + 1):
+        if all(_were_divided(part, n) for part in (some, values)):
+            return Grid.SUMS, n
+    return (Grid.STEPS, 0) if _at_equal_steps(values) else None
 
 
 def _of_bits(numbers: Floats, n: int) -> Flags:
@@ -207,12 +282,20 @@ def _are_whole(numbers: Floats) -> Flags:
     return whole
 
 
-def _is_cut(values: Floats, counts: Indices, probabilities: Floats) -> bool:
-    """Whether the most frequent score is at an end, and most others differ from each other."""
-    place, inner = int(np.argmax(counts)), slice(1, -1)
-    if place not in (0, len(values) - 1) or counts[place] == 1:
+def _were_divided(numbers: Floats, n: int) -> bool:
+    """Whether they have so many decimals but for the division by a sum of nearly 1, and some have them without it."""
+    if len(numbers) <= MANY or numbers[0] < 0 or numbers[-1] > 1 + EXACT:
         return False
-    next_one = probabilities[1 if place == 0 else -2]
-    if probabilities[place] in (0, 1) and abs(next_one - probabilities[place]) <= CLOSE:
+    units = np.arange(-min(OFF_SUM, 3 * 10 ** (n - 1)), OFF_SUM + 1)
+    whole = _are_whole(numbers[:, None] * (10**n + units))
+    return bool(whole.any(axis=1).all() and whole[:, units == 0].mean() >= SUMS_OF_ONE)
+
+
+def _at_equal_steps(values: Floats) -> bool:
+    """Whether numbers in ascending order are multiples of one step from each other, and not too many."""
+    steps = np.diff(values)
+    steps = steps[steps > EXACT * np.abs(values).max()]
+    if len(steps) < MANY - 1 or steps.sum() > MOST_STEPS * steps.min():
         return False
-    return bool(len(values) - 2 >= ALL_DIFFER * counts[inner].sum() > 0)
+    times = steps / np.median(steps[steps < 1.5 * steps.min()])
+    return bool((np.abs(times - np.round(times)) <= SLACK).all())

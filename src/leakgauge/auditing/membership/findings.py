@@ -456,7 +456,7 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Findin
     if rounding.grid is Grid.ONE:
         seen = f"all records have the same {'score' if whose == 'scores' else 'score of the reference models'}"
     else:
-        seen = f"the {whose}, or their probabilities, {rounding.said}, and the most frequent "
+        seen = f"the {whose}, or what they were computed from, {rounding.said}, and the most frequent "
         seen += f"is that of {100 * rounding.share:.3g} % of the members or of the others"
     reason = (
         f"{seen}. No attack can distinguish these, and the digits that are lost may hide an advantage of "
@@ -464,7 +464,8 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Findin
     )
     remedy = (
         "give scores with all their digits, of double precision; if the model outputs labels, or probabilities "
-        'that are as coarse as these, declare it (outputs = "labels", or "binned" with the bin_width, in [release])'
+        'that are as coarse as these, declare it (outputs = "labels", or "binned" with the bin_width, in [release]; '
+        "0.000001 where a model gives many records the same answer in full, as one of a few trees does)"
     )
     allowed = {"advantage": rule.advantage, "tpr_ratio": None if rule.tpr_ratio is None else rule.tpr_ratio / 100}
     return [
