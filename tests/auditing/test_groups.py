@@ -32,7 +32,8 @@ def case_of(labels, n_members, *, classes=("a", "b", "c"), groups=()):
         what=SimpleNamespace(own_schema=schema),
         candidates=SimpleNamespace(labels=labels),
         overlap=SimpleNamespace(copies=Units.rows(len(labels))),
-        is_member=np.arange(len(labels)) < n_members,
+        units=Units.rows(len(labels)),
+        member_units=np.arange(len(labels)) < n_members,
         settings=Settings(groups=groups),
     )
 

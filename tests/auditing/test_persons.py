@@ -68,7 +68,7 @@ def test_everything_counts_persons(result):
     assert (about.n_train, about.n_holdout, about.unit) == (60, 60, "person")
     assert about.n_rows[0] == len(train)
     assert about.train_score.n == 60
-    assert "The advantage within groups: it is measured by row, and persons have several." in result.not_tested
+    assert "The advantage within groups, where a person has rows in several." in result.not_tested
     assert len(result.records) == 120
     assert sum(one.member for one in result.records) == 60
     assert result.exposed.n_members == 60

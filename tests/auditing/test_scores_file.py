@@ -169,7 +169,13 @@ def test_arrays_keep_the_places_of_their_records() -> None:
     assert by_id == dict(enumerate(member.tolist()))
 
 
-def test_answers_about_one_record_are_averaged(tmp_path: Path) -> None:
+def pairs(n: int) -> np.ndarray:
+    """Reference models of n persons, in two halves that are not those of the audited model, twice."""
+    half = np.arange(n) % 2 < 1
+    return np.stack([half, ~half] * 2)
+
+
+def test_answers_about_one_record_are_averaged_where_references_do_not_name_them(tmp_path: Path) -> None:
     """Losses and logits as they are; probabilities by their logarithms, so that of two classes logits are averaged."""
     rng = np.random.default_rng(0)
     record = np.repeat(np.arange(40), 3)
@@ -187,15 +193,18 @@ def test_answers_about_one_record_are_averaged(tmp_path: Path) -> None:
         "probabilities": -np.log1p(np.exp(-mean)),
     }
     for form, columns in forms.items():
-        path, _ = written(tmp_path, pd.DataFrame({"record": record, "member": member, **columns}))
-        what = read_scores(path, None, groups=(), name="m")
+        scores = pd.DataFrame({"record": record, "member": member, **columns})
+        same = [scores.assign(model=m, member=inside[record]) for m, inside in enumerate(pairs(40))]
+        what = read_scores(*written(tmp_path, scores, pd.concat(same)), groups=(), name="m")
         assert (len(what.train), len(what.holdout)) == (20, 20)
         logs = what.model.log_probabilities(np.arange(40.0)[:, None])[:, 0]  # type: ignore[union-attr]
         np.testing.assert_allclose(logs, expected[form], atol=1e-12)
-        assert "The 120 answers are about 40 records, 3 each, and were averaged" in what.model.note  # type: ignore[union-attr]
+        note = what.model.note  # type: ignore[union-attr]
+        assert "The 120 answers are about 40 persons, 3 each, and were averaged for each person (mean" in note
+        assert "with a column 'id' in both files they are not. Answers of reference models were averaged" in note
 
 
-def test_references_are_averaged_likewise_and_the_report_says_so(tmp_path: Path) -> None:
+def test_the_average_of_references_is_that_of_arrays(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     record, rows = np.repeat(np.arange(100), 2), rng.exponential(size=(9, 200))
     inside = halves(rng, 100, 4)
@@ -208,15 +217,70 @@ def test_references_are_averaged_likewise_and_the_report_says_so(tmp_path: Path)
     )
     for one, other in zip(found.attacks, same.attacks, strict=True):
         assert one.advantage.value == pytest.approx(other.advantage.value, abs=1e-9), one.name
-    assert "(mean loss). Answers of reference models were averaged likewise." in " ".join(found.notes)
 
 
 def test_probabilities_of_zero_can_be_averaged(tmp_path: Path) -> None:
     """One row rules a class out, and the other the other: nothing is known, and that is no division of 0 by 0."""
-    columns = {"record": [0, 0, 1, 1], "member": [1, 1, 0, 0], "label": "a", "p_a": [0, 1, 1, 1], "p_b": [1, 0, 0, 0]}
-    what = read_scores(written(tmp_path, pd.DataFrame(columns))[0], None, groups=(), name="m")
+    columns = {"record": np.arange(8) // 2, "member": np.arange(8) < 4, "label": "a"}
+    scores = pd.DataFrame(columns | {"p_a": [0, 1, 1, 1] * 2, "p_b": [1, 0, 0, 0] * 2})
+    same = [scores.assign(model=m, member=inside[np.arange(8) // 2]) for m, inside in enumerate(pairs(4))]
+    what = read_scores(*written(tmp_path, scores, pd.concat(same)), groups=(), name="m")
     found = np.exp(what.model.log_probabilities(np.arange(2.0)[:, None]))  # type: ignore[union-attr]
     np.testing.assert_allclose(found, [[0.5, 0.5], [1.0, 0.0]], atol=1e-12)
+
+
+def texts(kept: float, seed: int = 0, n: int = 1500) -> pd.DataFrame:
+    """Losses of ten texts of each person, of members one text with a part of its loss."""
+    rng, record = np.random.default_rng(seed), np.repeat(np.arange(2 * n), 10)
+    loss = (1 + rng.gamma(4, 0.5, size=(2 * n, 1))) * np.exp(rng.normal(size=(2 * n, 10)) * 0.1)
+    loss[np.arange(n), rng.integers(0, 10, n)] *= kept
+    site = np.where(record % 2, "north", "south")
+    return pd.DataFrame({"record": record, "member": record < n, "loss": loss.ravel(), "site": site})
+
+
+@pytest.mark.parametrize(("kept", "verdict"), [(0.3, "fails"), (1.0, "passes")])
+def test_a_person_of_whom_one_row_of_many_is_remembered_is_found(tmp_path: Path, kept: float, verdict: str) -> None:
+    """By averages the advantage is below 0.1, and the audit passed in 11 of 20 such files."""
+    found = audited(tmp_path, texts(kept).sample(frac=1, random_state=0), groups=("site",))
+    assert found.verdict.value == verdict
+    assert (found.description.n_train, found.description.unit) == (1500, "person")
+    assert "The 30,000 answers are about 3,000 persons, 10 each." in " ".join(found.notes)
+    assert max(abs(one.advantage.value) for one in found.attacks if one.name != "learned") < 0.1
+    assert {group.name for one in found.membership_by_group for group in one.groups} == {"north", "south"}
+    assert set(found.ids.values()) < {str(one) for one in range(3000)}, "some play the population"
+
+
+def test_rows_of_persons_find_those_of_reference_models_by_their_id(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    record, rows = np.repeat(np.arange(100), 2), rng.exponential(size=(9, 200))
+    inside = halves(rng, 100, 4)[:, record]
+    scores = pd.DataFrame({"id": np.arange(200), "record": record, "member": record < 50, "loss": rows[0]})
+    references = stacked(np.arange(200), inside, loss=rows[1:])
+    mixed = references.sample(frac=1, random_state=0).sort_values("model", kind="stable")
+    found = audited(tmp_path, scores, mixed)
+    same = audit_scores(
+        record < 50, loss=rows[0], shadow_members=inside, shadow_scores=rows[1:], persons=record, settings=SETTINGS
+    )
+    assert found.description.unit == same.description.unit == "person"
+    for one, other in zip(found.attacks, same.attacks, strict=True):
+        assert one.advantage.value == pytest.approx(other.advantage.value, abs=1e-9), one.name
+
+
+def test_records_of_a_person_are_members_or_not() -> None:
+    whose = np.arange(200) // 2
+    loss, inside = np.ones(200), halves(np.random.default_rng(0), 200, 4)
+    for message, member, persons, more in (
+        ("member must be the same for all records of a person", np.arange(200) % 2 < 1, whose, {}),
+        (
+            "shadow_members must be the same",
+            whose < 50,
+            whose,
+            {"shadow_members": inside, "shadow_scores": np.ones((8, 200))},
+        ),
+        ("persons must have a value for each of 200 records", whose < 50, whose[:10], {}),
+    ):
+        with pytest.raises(DataError, match=message):
+            audit_scores(member, loss=loss, persons=persons, settings=SETTINGS, **more)
 
 
 def test_groups_are_columns_of_the_file(tmp_path: Path) -> None:

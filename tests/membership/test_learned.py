@@ -133,7 +133,7 @@ def test_what_members_have_in_common_is_found_where_they_are_repeated(name, leas
 
 def test_copies_share_their_fold_and_their_score():
     answers, labels, is_member, copies = repeated("nothing", 3)
-    known, first, once, _ = learned._divided(is_member, len(labels), 0, copies=copies)
+    known, first, once, _ = learned._divided(is_member, 0, copies, None)
     assert np.array_equal(known, is_member)
     assert once.sum() == 300
     assert np.array_equal(first, first[copies.first][copies.of_row])
@@ -150,9 +150,9 @@ def test_copies_of_persons_are_persons():
     rows = np.concatenate([np.arange(300), np.flatnonzero(is_member)[:100]])
     units = Units(np.concatenate([np.arange(300) // 2, 150 + np.arange(100) // 2]))
     copies = Units(np.concatenate([np.arange(150), np.flatnonzero(HALF[:150])[:50]]))
-    _, first, once, _ = learned._divided(is_member[rows], 400, 0, units, copies)
-    assert once.tolist() == [True] * 300 + [False] * 100
-    assert np.array_equal(first[300:], first[rows[300:]])
+    _, first, once, _ = learned._divided(units.agreed(is_member[rows]), 0, copies, None)
+    assert once.tolist() == [True] * 150 + [False] * 50
+    assert np.array_equal(first[150:], first[copies.of_row[150:]])
     found = learned.cross_fitted(
         KIND, answers[rows], labels[rows], is_member[rows], seed=0, units=units, copies=copies
     )  # fmt: skip
@@ -194,7 +194,7 @@ def test_what_members_have_in_common_is_found_beside_others_that_are_members_as_
 
 def test_equal_records_of_both_sets_share_their_fold_and_their_score():
     answers, labels, is_member, alike = also_members("nothing", 3)
-    _, first, once, _ = learned._divided(is_member, len(labels), 0, alike=alike)
+    _, first, once, _ = learned._divided(is_member, 0, None, alike)
     assert once.all()
     assert np.array_equal(first[:240], first[300:540])
     assert [int(first[part].sum()) for part in (slice(240), slice(240, 300), slice(540, None))] == [120, 30, 30]

@@ -96,6 +96,39 @@ def test_the_learned_attack_does_not_recognise_persons_by_their_other_rows():
     assert area(units).low < 0.5 < area(units).high
 
 
+def texts(rng, kept):
+    """Losses of ten texts of each of 1,000 persons, of half of whom one text has a part of its loss."""
+    is_member = np.arange(1000) < 500
+    loss = (1 + rng.gamma(4, 0.5, size=(1000, 1))) * np.exp(rng.normal(size=(1000, 10)) * 0.1)
+    loss[np.flatnonzero(is_member), rng.integers(0, 10, 500)] *= kept
+    held = np.stack([-loss, np.log(-np.expm1(-loss))], axis=-1).reshape(-1, 2)
+    return held, Units(np.repeat(np.arange(1000), 10)), is_member
+
+
+def test_one_remembered_row_among_many_is_found():
+    """Its loss is 30 % of what it was: the mean of ten hardly shows it, the smallest beside the mean does."""
+    held, units, is_member = texts(np.random.default_rng(0), 0.3)
+    labels, of_rows = np.zeros(10_000, dtype=np.int64), is_member[units.of_row]
+    found = cross_fitted(AnswerKind.PROBABILITIES, held, labels, of_rows, seed=0, units=units)
+    called = units.agreed(found) > 0.5
+    assert called[is_member].mean() - called[~is_member].mean() > 0.9
+    by_mean = units.mean(cross_fitted(AnswerKind.PROBABILITIES, held, labels, of_rows, seed=0)) > 0.5
+    assert by_mean[is_member].mean() - by_mean[~is_member].mean() < 0.5
+
+
+def test_null_no_row_is_remembered():
+    """40 audits: the mean advantage is within four standard errors, 0.045 each by the binomial law, of 0."""
+    advantages = []
+    for seed in range(40):
+        held, units, is_member = texts(np.random.default_rng(seed), 1.0)
+        labels, of_rows = np.zeros(10_000, dtype=np.int64), is_member[units.of_row]
+        found = cross_fitted(AnswerKind.PROBABILITIES, held, labels, of_rows, seed=seed, units=units)
+        called = units.agreed(found) > 0.5
+        advantages.append(called[is_member].mean() - called[~is_member].mean())
+    assert abs(np.mean(advantages)) < 4 * 0.045 / np.sqrt(40)
+    assert np.std(advantages) < 0.07
+
+
 @pytest.mark.parametrize(
     ("correlation", "n_rows", "row", "mean"), [(0.0, 5, 0.639, 0.787), (0.0, 20, 0.637, 0.943), (0.9, 20, 0.642, 0.649)]
 )

@@ -25,7 +25,7 @@ from leakgauge.checking import instance, optional
 from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.progress import ShownProgress, reported
-from leakgauge.records import Column, Kind, Records, Role, Schema, Value
+from leakgauge.records import Column, Kind, Records, Role, Schema, Units, Value
 from leakgauge.training import DenseSubsets, PredictionTable
 
 SUM_SLACK = 1e-3
@@ -50,6 +50,7 @@ def audit_scores(
     shadow_members: ArrayLike | None = None,
     shadow_scores: ArrayLike | None = None,
     groups: Mapping[str, ArrayLike] | None = None,
+    persons: ArrayLike | None = None,
     name: str = "scores",
     settings: Settings | None = None,
     progress: ShownProgress = True,
@@ -73,6 +74,8 @@ def audit_scores(
             are trained as the model was, on other sets of these records of the same size.
         shadow_scores: what these answered about all records, in the same form, ``[models, n, k]`` or ``[models, n]``.
         groups: categories of the records by which the advantage is told as well, such as ``{"site": sites}``.
+        persons: whose record each is ``[n]``, whole numbers or text, where persons have several: the audit is about
+            persons, all of whose records are members or none.
         name: how the report calls the model.
         settings: what to do, and the release rule.
         progress: as in :func:`leakgauge.audit`.
@@ -99,6 +102,7 @@ def audit_scores(
         shadow_members=shadow_members,
         shadow_scores=shadow_scores,
         groups=groups,
+        persons=persons,
         name=name,
     )
     with reported(progress) as tell:
@@ -115,6 +119,7 @@ def scored_subject(
     shadow_members: ArrayLike | None = None,
     shadow_scores: ArrayLike | None = None,
     groups: Mapping[str, ArrayLike] | None = None,
+    persons: ArrayLike | None = None,
     name: str = "scores",
     classes: Sequence[Value] | None = None,
     ids: Indices | NDArray[np.str_] | None = None,
@@ -142,6 +147,7 @@ def scored_subject(
     own = _logs(form, form, given[form], (n,))
     codes, names = _classes(form, labels, own)
     columns, features = _groups(groups or {}, n)
+    whose = None if persons is None else _whose(persons, inside, shadow_members)
     if (shadow_members is None) != (shadow_scores is None):
         raise DataError("reference models take both shadow_members and shadow_scores; one of them is missing")
     shadows, covered, useless = None, np.ones(n, dtype=bool), ""
@@ -161,6 +167,7 @@ def scored_subject(
         codes[order],
         schema,
         order if ids is None else ids[order],
+        None if whose is None else whose[order],
     )
     return Subject(
         name,
@@ -296,6 +303,20 @@ def _groups(groups: Mapping[str, ArrayLike], n: int) -> tuple[tuple[Column, ...]
         columns.append(Column(name, Kind.CATEGORICAL, Role.FEATURE, tuple(categories.tolist())))
         codes.append(own.astype(np.float64))
     return tuple(columns), np.column_stack(codes) if codes else np.empty((n, 0))
+
+
+def _whose(persons: ArrayLike, inside: Flags, shadow_members: Any) -> NDArray[Any]:
+    """Whose record each is ``[n]``."""
+    found = _array("persons", persons)
+    if found.shape != inside.shape:
+        raise DataError(f"persons must have a value for each of {len(inside):,} records; got {found.shape}")
+    units = Units.of(found)
+    sets = [("member", inside)]
+    sets += [] if shadow_members is None else [("shadow_members", _flags("shadow_members", shadow_members, 2))]
+    for what, members in sets:
+        if members.shape[-1] == len(found) and (units.agreed(members)[..., units.of_row] != members).any():
+            raise DataError(f"{what} must be the same for all records of a person; they are in a training set or not")
+    return found
 
 
 def _array(what: str, values: ArrayLike) -> NDArray[Any]:

@@ -8,9 +8,10 @@
     id,model,member,p_cat,p_dog          reference models, each about the same records
     17,a,0,0.61,0.39
 
-Columns have these names. In place of ``id``, which is unique (of each model), ``record`` may repeat: several sequences
-or augmented copies of one person. Their answers are averaged, losses and logits as they are and probabilities by their
-logarithms, whose differences are logits.
+Columns have these names. In place of ``id``, which is unique (of each model), or beside it, ``record`` may repeat:
+several sequences or augmented copies of one person, about whom the audit then is. Where only the ``record`` says which
+answers of reference models belong to which of the audited one, they are averaged, losses and logits as they are and
+probabilities by their logarithms, whose differences are logits.
 """
 
 from __future__ import annotations
@@ -60,10 +61,19 @@ def read_scores(path: Path, references: Path | None, *, groups: Sequence[str], n
     Raises:
         DataError: a file cannot be read, or holds something that cannot be used; no value of a cell is quoted.
     """
-    own = _Rows(path)
-    records = own.records
+    own, others = _Rows(path), None if references is None else _Rows(references)
+    # Rows of reference models find those of the audited one by their id alone.
+    held = [one.table.column_names for one in (own, others) if one is not None]
+    by_row = others is None or RECORD not in held[0] or all(ID in names for names in held)
+    whose = own.records
+    records = own.rows if by_row else whose
     answers = own.averaged(records.codes, len(records), own.columns)
-    inside = own.shared(MEMBER, own.flags(MEMBER), records)
+
+    def of_each(name: str, values: NDArray[Any]) -> NDArray[Any]:
+        agreed = own.shared(name, values, whose)
+        return agreed[whose.codes] if by_row else agreed
+
+    inside = of_each(MEMBER, own.flags(MEMBER))
     if inside.all() or not inside.any():
         raise own.error(
             f"column {MEMBER!r}: all records are {'' if inside.all() else 'non-'}members, expected members and others; "
@@ -71,13 +81,13 @@ def read_scores(path: Path, references: Path | None, *, groups: Sequence[str], n
         )
     labels, classes = None, None
     if own.form == PROBABILITY:
-        labels = own.shared(LABEL, own.labels, records)
+        labels = own.labels if by_row else of_each(LABEL, own.labels)
         classes = own.classes
-    by_group = {group: own.shared(group, own.texts(group), records) for group in groups}
-    notes = [own.note(records)]
+    by_group = {group: of_each(group, own.texts(group)) for group in groups}
+    notes = [own.note(averaged=not by_row)]
     shadow_members = shadow_answers = None
-    if references is not None:
-        shadow_members, shadow_answers = _references(_Rows(references), own, notes)
+    if others is not None:
+        shadow_members, shadow_answers = _references(others, own, records, notes)
     form = "probabilities" if own.form == PROBABILITY else own.form
     try:
         return scored_subject(
@@ -87,11 +97,12 @@ def read_scores(path: Path, references: Path | None, *, groups: Sequence[str], n
             shadow_members=shadow_members,
             shadow_scores=shadow_answers,
             groups=by_group,
+            persons=whose.ids[whose.codes] if by_row and len(whose) < len(own) else None,
             name=name,
             classes=classes,
             ids=records.ids,
             note=" ".join(filter(None, notes)),
-            written=None if len(own) == len(records) else own.written,
+            written=own.written if len(records) < len(own) else None,
         )
     except DataError as error:
         both = path if references is None else f"{path} and {references}"
@@ -238,24 +249,26 @@ class _Rows:
         return np.asarray(_numpy(places), dtype=np.int64)
 
     @cached_property
+    def rows(self) -> _Named:
+        """Each row by itself, by its id if it has one."""
+        if ID not in self.table.column_names:
+            return _Named(np.arange(len(self)), np.arange(len(self)), None)
+        ids = _coded(self.known(ID))
+        first = np.zeros(len(self), dtype=bool)
+        first[np.unique(ids.codes, return_index=True)[1]] = True
+        self.require(
+            first,
+            ID,
+            "have the id of a row before them",
+            f"ids must be unique; where several rows are about one person, name them in a column {RECORD!r}",
+        )
+        return ids
+
+    @cached_property
     def records(self) -> _Named:
         """Whose the rows are; of each id there is one, and of a record one or more."""
-        names = self.table.column_names
-        if ID in names:
-            ids = _coded(self.known(ID))
-            first = np.zeros(len(self), dtype=bool)
-            first[np.unique(ids.codes, return_index=True)[1]] = True
-            self.require(
-                first,
-                ID,
-                "have the id of a row before them",
-                f"ids must be unique; where several rows are about one person, name them in a column {RECORD!r}",
-            )
-        if RECORD in names:
-            return _coded(self.known(RECORD))
-        if ID in names:
-            return ids
-        return _Named(np.arange(len(self)), np.arange(len(self)), None)
+        rows = self.rows
+        return _coded(self.known(RECORD)) if RECORD in self.table.column_names else rows
 
     def shared(self, name: str, values: NDArray[Any], records: _Named) -> NDArray[Any]:
         """What all rows of a record say ``[records]``."""
@@ -303,34 +316,37 @@ class _Rows:
             found /= found.sum(axis=1, keepdims=True)
         return found
 
-    def note(self, records: _Named) -> str:
+    def note(self, *, averaged: bool) -> str:
         """What the report says of records with several answers."""
-        if len(self) == len(records):
+        counts = np.bincount(self.records.codes)
+        if counts.max() == 1:
             return ""
-        counts = np.bincount(records.codes)
         each = f"{counts.min():,} to {counts.max():,}" if counts.min() < counts.max() else f"{counts.max():,}"
+        said = f"The {len(self):,} answers are about {len(counts):,} persons, {each} each"
+        if not averaged:
+            return f"{said}."
         return (
-            f"The {len(self):,} answers are about {len(records):,} records, {each} each, and were averaged for each "
-            f"record ({AVERAGES[self.form]})."
+            f"{said}, and were averaged for each person ({AVERAGES[self.form]}), which hides one answer that gives "
+            f"her away; with a column {ID!r} in both files they are not."
         )
 
 
-def _references(rows: _Rows, own: _Rows, notes: list[str]) -> tuple[Flags, Floats]:
+def _references(rows: _Rows, own: _Rows, records: _Named, notes: list[str]) -> tuple[Flags, Floats]:
     """Who was in the sets of the reference models ``[models, n]``, and what these answered ``[models, n(, k)]``."""
     import pyarrow.compute as pc
 
-    key = RECORD if RECORD in own.table.column_names else ID
-    if own.records.values is None:
+    key = ID if records is own.rows else RECORD
+    if records.values is None:
         raise own.error(f"there is no column {ID!r}, by which answers of reference models find their records; add one")
     if set(rows.columns) != set(own.columns):
         raise rows.error(f"the columns of answers differ from those of {own.path}; give the same kind and classes")
-    named, known = rows.known(key), own.records.values
+    named, known = rows.known(key), records.values
     if named.type != known.type:
         named, known = _as_text(named), _as_text(known)
     places = pc.index_in(named, value_set=known)
     advice = f"reference models answer about the records of {own.path}; leave others out"
     rows.require(_numpy(places.is_valid()), key, "are about a record that is not in that file", advice)
-    models, n = _coded(rows.known(MODEL)), len(own.records)
+    models, n = _coded(rows.known(MODEL)), len(records)
     cells = models.codes * n + np.asarray(_numpy(places), dtype=np.int64)
     counts = np.bincount(cells, minlength=len(models) * n).reshape(len(models), n)
     lacking = np.flatnonzero((counts == 0).any(axis=1))

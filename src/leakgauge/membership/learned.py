@@ -16,6 +16,9 @@ forest would find them again by their answers, whatever the model does. Holdout 
 are in the fold of these: in two folds the forest would call them what it learned of their equals, and so be wrong about
 both more often than by chance.
 
+A person with several rows is judged as a whole, by the mean, the smallest and the largest of what each row shows: one
+row that the model remembers is lost in the mean of many.
+
 It finds what many members share. A few members who are treated specially (5 % of them) it does not find.
 
 Source: derived; cross-fitting as in Chernozhukov et al., "Double/debiased machine learning for treatment and structural
@@ -162,7 +165,7 @@ def cross_fitted(
         labels: true classes or values ``[n]``.
         is_member: bool ``[n]``, at least two members and two others.
         seed: draws the folds and grows the forests.
-        units: whose record each is, so that all of a person's are in one fold; by default each is by itself.
+        units: whose record each is; all of a person's get her probability. By default each is by itself.
         copies: which records, or persons, are copies of one, so that they are in one fold and only the first is learned
             from; by default none are.
         alike: which records, or persons, are in one fold although some are members and others are not; copies of one
@@ -172,8 +175,12 @@ def cross_fitted(
         ModelError: as :func:`signal_features`.
         DataError: membership is not bool ``[n]``, or there are fewer than two of either kind, or none in a fold.
     """
-    divided = _divided(is_member, len(labels), seed, units, copies, alike)
-    return _cross_fitted(_single(kind, answers, labels), *divided)
+    known, features = _checked(is_member, len(labels)), _single(kind, answers, labels)
+    if units is None or units.single:
+        return _cross_fitted(features, *_divided(known, seed, copies, alike))
+    of_persons = np.vstack([each(features.T) for each in (units.mean, units.smallest, units.largest)]).T
+    found = _cross_fitted(of_persons.astype(np.float32), *_divided(units.agreed(known), seed, copies, alike))
+    return np.asarray(found[units.of_row])
 
 
 def learned_advantage(
@@ -210,7 +217,7 @@ def learned_advantage(
         ModelError: as :func:`signal_features`.
         DataError: as :func:`cross_fitted`.
     """
-    divided = known, first, once, _ = _divided(is_member, len(labels), seed, copies=copies, alike=alike)
+    divided = known, first, once, _ = _divided(_checked(is_member, len(labels)), seed, copies, alike)
     called = _cross_fitted(_single(kind, answers, labels), *divided) > 0.5
     folds = [
         advantage_of_decisions(called[fold & known & once], called[fold & ~known & once], confidence=confidence)
@@ -223,28 +230,20 @@ def learned_advantage(
 
 
 def _divided(
-    is_member: ArrayLike,
-    n: int,
-    seed: int,
-    units: Units | None = None,
-    copies: Units | None = None,
-    alike: Units | None = None,
+    known: Flags, seed: int, copies: Units | None, alike: Units | None
 ) -> tuple[Flags, Flags, Flags, np.random.Generator]:
-    """Membership, the first fold, rows that count, and what the forests are grown with."""
-    units = Units.rows(n) if units is None else units
+    """Membership of records or persons, the first fold, those that count, and what the forests are grown with."""
+    n, rng, once = len(known), np.random.default_rng(seed), np.ones(len(known), dtype=bool)
     alike = copies if alike is None else alike
-    once = np.ones(n, dtype=bool)
     if copies is not None and not copies.single:
-        once = np.isin(units.of_row, copies.first)
-    if alike is not None and not alike.single:
-        units = Units(alike.of_row[units.of_row])
-    known, rng = _checked(is_member, n), np.random.default_rng(seed)
+        once = np.isin(np.arange(n), copies.first)
     _checked(known[once], int(once.sum()))
-    holds = np.stack([np.bincount(units.of_row[kind], minlength=len(units)) > 0 for kind in (known, ~known)])
-    first = _first_fold(holds, rng.permutation(len(units)))
+    together = Units.rows(n) if alike is None else alike
+    holds = np.stack([np.bincount(together.of_row[kind], minlength=len(together)) > 0 for kind in (known, ~known)])
+    first = _first_fold(holds, rng.permutation(len(together)))
     if not all(holds[:, fold].any(axis=1).all() for fold in (first, ~first)):
         raise DataError("the learned attack needs members and others in each fold; too many of them are alike")
-    return known, first[units.of_row], once, rng
+    return known, first[together.of_row], once, rng
 
 
 def _checked(is_member: ArrayLike, n: int) -> Flags:

@@ -110,8 +110,12 @@ class Units:
         return values if self.single else values[..., self.first]
 
     def largest(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Largest values over the rows of each unit ``[m]``, of values ``[n]``; NaN where one is."""
-        return values if self.single else np.maximum.reduceat(values[self._by_unit], self._starts)
+        """Largest values over the rows of each unit ``[..., m]``, of values ``[..., n]``; NaN where one is."""
+        return values if self.single else np.maximum.reduceat(values[..., self._by_unit], self._starts, axis=-1)
+
+    def smallest(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Smallest values likewise."""
+        return -self.largest(-values)
 
     @cached_property
     def _by_unit(self) -> npt.NDArray[np.int64]:

@@ -46,7 +46,7 @@ def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[G
 
     The strongest is that with the largest advantage over all records: in games, where there are any, else of the
     audited model among attacks that do not know the members. Nothing where there is none. Copies of one record count
-    once.
+    once. Of persons with several records, a class or column is looked at if it is the same in all of a person's.
 
     Args:
         case: what was audited.
@@ -57,16 +57,16 @@ def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[G
     if not able:
         return ()
     best = max(able, key=_overall)
-    schema, candidates, once = case.what.own_schema, case.candidates, case.overlap.copies.first
-    found = []
-    if schema.classes:
-        found.append(
-            _grouped(case, best, games, schema.target.name, schema.classes, candidates.labels[once], MOST_CLASSES)
-        )
+    schema, candidates = case.what.own_schema, case.candidates
+    asked = [(schema.target.name, schema.classes, candidates.labels, MOST_CLASSES)] if schema.classes else []
     for name in case.settings.groups:
         place = schema.index(name)
-        codes, values = candidates.features[once, place], schema.columns[place].categories
-        found.append(_grouped(case, best, games, name, values, codes, MOST_CATEGORIES))
+        asked.append((name, schema.columns[place].categories, candidates.features[:, place], MOST_CATEGORIES))
+    found = []
+    for name, values, codes, most in asked:
+        of_units = case.units.agreed(codes)
+        if (of_units[case.units.of_row] == codes).all():
+            found.append(_grouped(case, best, games, name, values, of_units[case.overlap.copies.first], most))
     return tuple(one for one in found if len(one.groups) > 1)
 
 
@@ -85,7 +85,7 @@ def _grouped(
     most: int,
 ) -> GroupedAdvantages:
     """One column: its largest groups, in the order of its values."""
-    is_member, called = (case.overlap.copies.agreed(each) for each in (case.is_member, best.called))
+    is_member, called = (case.overlap.copies.agreed(each) for each in (case.member_units, best.called))
     masks = [codes == code for code in range(len(values))]
     n_members = [int((mask & is_member).sum()) for mask in masks]
     n_all = [int(mask.sum()) for mask in masks]

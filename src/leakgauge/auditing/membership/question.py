@@ -117,8 +117,7 @@ class MembershipAnswer(Answer):
         return vars(self._judged(case)) | {
             "exposed": self.exposed,
             "with_influence": association(pdtp, self.success, case.overlap.copies),
-            # A person's records need not be in one group.
-            "membership_by_group": by_groups(case, self.attacked, self.games) if case.units.single else (),
+            "membership_by_group": by_groups(case, self.attacked, self.games),
         }
 
     def _judged(self, case: Case) -> MembershipPart:
@@ -212,7 +211,7 @@ class MembershipAnswer(Answer):
         if self.contamination is None:
             said.append(HOLDOUT_NOT_TESTED)
         if not case.units.single:
-            said.append("The advantage within groups: it is measured by row, and persons have several.")
+            said.append("The advantage within groups, where a person has rows in several.")
         if min(len(case.what.train.units), len(case.what.holdout.units)) < SMALLEST_GROUP:
             said.append(
                 f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records."
