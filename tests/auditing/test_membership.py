@@ -267,6 +267,26 @@ def test_a_model_that_answers_otherwise_when_asked_again_does_not_pass(noise: fl
     assert "of 200 records" in again[0].reason
 
 
+@pytest.mark.parametrize("form", ["gives a lone row away", "takes no lone row", "steady"])
+def test_a_model_that_answers_a_row_alone_as_it_answers_no_batch_does_not_pass(form: str) -> None:
+    """Whoever asks about single persons learns all of it; a model that takes batches alone is audited in batches."""
+    train, holdout = records()
+    members = train.features[:, 1]
+
+    def model(X: np.ndarray) -> np.ndarray:
+        p = np.full(len(X), 0.5)
+        if len(X) == 1 and form == "takes no lone row":
+            return p
+        if len(X) == 1 and form == "gives a lone row away":
+            p += np.where(np.isin(X[:, 1], members), 0.2, -0.2)
+        return np.column_stack([1 - p, p])
+
+    result = audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=QUICK)
+    again = [one for one in result.findings if "repeated queries" in one.measure]
+    assert [one.verdict for one in again] == [Verdict.CANNOT_TELL] * (form == "gives a lone row away")
+    assert not again or "alone or among other rows, the model's output differs for 10 of 200" in again[0].reason
+
+
 def test_a_regressor_that_answers_otherwise_when_asked_again_does_not_pass() -> None:
     X, rng = np.random.default_rng(0).normal(size=(400, 2)), np.random.default_rng(1)
     y = X[:, 0] + rng.normal(size=400)

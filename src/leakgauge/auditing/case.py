@@ -37,6 +37,9 @@ A = TypeVar("A", bound=Answer)
 N_ASKED_AGAIN = 200
 """Records that the released model is asked about a second time, in another order."""
 
+N_ASKED_ALONE = 10
+"""Of these, each in a query of its own: a model may answer a single row as it answers no batch."""
+
 BATCH_ROUNDING = 1e-4
 """Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
 
@@ -208,7 +211,7 @@ def _asked(
             again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
             again = again[: what.model.affordable(len(again))]
             whose = everyone.units.of_row[again]
-            moved = _moved(kind, told[again], answers(what.model.afresh(), features[again], n_classes))
+            moved = _moved(kind, told[again], _again(what.model.afresh(), features[again], n_classes))
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
         except UserCodeError as error:
             differ = _other_columns(what)
@@ -232,6 +235,17 @@ def _asked(
         kind, told = table.kind, table.answers[0]
     released = released_kind(kind, settings)
     return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
+
+
+def _again(model: Model, rows: Floats, n_classes: int) -> Floats:
+    """What a model answers about rows ``[m, d]``, the first by themselves, if it can answer about one row."""
+    alone = rows[:N_ASKED_ALONE]
+    try:
+        told = [answers(model, row[None], n_classes) for row in alone]
+    except ModelError:
+        told, alone = [], rows[:0]
+    rest = rows[len(alone) :]
+    return np.concatenate([*told, answers(model, rest, n_classes)] if len(rest) else told)
 
 
 def _hints(everyone: Records) -> str:
