@@ -492,7 +492,7 @@ def unsteady_finding(n_moved: int, n: int, rule: ReleaseRule) -> list[Finding]:
         Finding(
             "membership", "membership advantage, repeated queries", None, 0.0, rule.advantage,
             Verdict.CANNOT_TELL,
-            f"on a second query, alone or among other rows, the model's output differs for {n_moved:,} of {n:,} records. "
+            f"on a second query, alone or among others, the model's output differs for {n_moved:,} of {n:,} records. "
             "An attacker averages randomness out by repeating queries, and chooses with which rows a record is asked; "
             "the attacks of this audit query each record once",
             "let the model give the same output for the same row, whatever is asked with it (random numbers drawn from "
