@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +23,7 @@ from leakgauge.claims import (
     share_at_clip,
     train_with_canaries,
 )
+from leakgauge.claims.loops import _sampling
 from leakgauge.defences import DpSgd
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.records import Records
@@ -288,6 +289,32 @@ def test_ten_per_cent_less_noise_is_found():
 def test_more_sampling_than_claimed_is_found():
     found = check_loop(PlainLoop(sampling=0.25), Claim(20.0, 1e-5, noise=2.0, sampling=0.2, steps=60), tried=[0])
     assert {one.name for one in found.findings if one.verdict is Verdict.FAILS} == {"sampling"}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ("of coins", ", by a coin each"),
+        ("of fewer coins", ", by a coin each"),
+        ("equal", "some steps have more records than that"),
+        ("nearly equal", "some steps have more records than that"),
+        ("equal and smaller", "batches have sizes that are more even than those of coins"),
+    ],
+)
+def test_batches_of_one_size_are_no_coins(sizes, told):
+    """Of 400 records at a rate of 0.3; rows are drawn at random in all of them."""
+    rng = np.random.default_rng(0)
+    found = {
+        "of coins": rng.binomial(400, 0.3, 60),
+        "of fewer coins": rng.binomial(400, 0.2, 60),
+        "equal": np.full(60, 120),
+        "nearly equal": 119 + np.arange(60) % 3,
+        "equal and smaller": np.full(60, 100),
+    }[sizes]
+    steps = [SimpleNamespace(rows=rng.choice(400, size, replace=False)) for size in found]
+    verdict, said = _sampling(SimpleNamespace(steps=steps), 0.3, 400)
+    assert verdict is (Verdict.PASSES if "coins" in sizes else Verdict.FAILS)
+    assert told in said
 
 
 def test_what_cannot_be_checked_is_refused():

@@ -11,6 +11,7 @@ from sklearn import ensemble, gaussian_process, neighbors, svm
 from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
 from leakgauge.inspecting.formats import onnx_content, xgboost_content
+from leakgauge.inspecting.records_seen import RecordsSeen
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -54,6 +55,35 @@ STATE = {
     },
 }
 FILES = [("xgboost", ".json"), ("xgboost", ".ubj"), ("lightgbm", ".txt"), ("catboost", ".cbm")]
+
+
+@pytest.mark.parametrize(("sums", "expected"), [([2.0, 0.5, 1.5], [8, 2, 6]), ([1.0, 1.0, 1.0], [1, 1, 1])])
+def test_sums_of_second_derivatives_are_counts_but_where_they_were_removed(sums, expected):
+    """A record has 0.25 where the base score is 0.5; a clean copy has 1 everywhere."""
+    tree = {
+        "left_children": [1, -1, -1],
+        "split_conditions": [0.5, 1.0, 2.0],
+        "sum_hessian": sums,
+        "base_weights": [0.0, 0.0, 0.0],
+        "loss_changes": [3.0, 0.0, 0.0],
+    }
+    learner = {"objective": {"name": "binary:logistic"}, "learner_model_param": {"base_score": "0.5"}}
+    found = xgboost_content({"learner": learner | {"gradient_booster": {"model": {"trees": [tree]}}}})
+    (made,) = found["trees"]
+    assert made["sum_hessian"].tolist() == expected
+
+
+@pytest.mark.parametrize("table", [np.array([["low"], ["high"]], dtype=object), np.array([[17.0], [23.0]])])
+def test_no_rows_are_quoted_of_tables_without_rows_of_numbers(table):
+    seen = RecordsSeen(table, np.array([0, 1]), np.arange(2))
+    assert seen.rows_quoted(["17 23", "17", "23"]) is None
+
+
+def test_rows_of_numbers_are_found_in_texts():
+    table = np.array([[17.25, 23.5], [41.125, 7.75]])
+    found = RecordsSeen(table, np.array([0, 1]), np.arange(2)).rows_quoted(["note: [17.25, 23.5]"])
+    assert found is not None
+    assert found.records == {0}
 
 
 @pytest.mark.parametrize("library", STATE)

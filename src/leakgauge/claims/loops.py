@@ -53,9 +53,6 @@ MOST_STEPS_COMPARED = 300
 FEWEST_FOR_TAILS = 50
 """Numbers of noise from which its tails are compared with those of a Gaussian."""
 
-SIGNIFICANT = 4.0
-"""Standard deviations by which numbers of records may be more even than those of coins."""
-
 
 @dataclass(frozen=True)
 class LoopStep:
@@ -395,13 +392,10 @@ def _sampling(full: Trace, probability: float, n: int) -> _Found:
         (part.sum(axis=1), n, "batches have sizes"),
         (part.sum(axis=0), len(full.steps), "records take part in numbers of steps"),
     ):
-        expected = n_coins * probability
-        spread = np.square(counts - expected).sum() / (expected * (1 - probability))
-        deviation = math.sqrt(len(counts) * (2 + 1 / expected))
-        # Sizes that are all equal have a probability of at most that of the most frequent one, to this power.
-        most = float(binom.pmf(math.floor(expected), n_coins, probability))
-        equal = len(set(counts.tolist())) == 1 and most ** (len(counts) - 1) < FALSE_ALARM
-        if equal or (spread - len(counts)) / deviation < -SIGNIFICANT:
+        # Sizes that are all equal have a probability of at most that of the most frequent one, to this power. Nearly
+        # equal ones are found above, unless they are of fewer records than is claimed.
+        most = float(binom.pmf(math.floor(n_coins * probability), n_coins, probability))
+        if len(set(counts.tolist())) == 1 and most ** (len(counts) - 1) < FALSE_ALARM:
             return Verdict.FAILS, f"{told}; {name} that are more even than those of coins (shuffled or fixed batches)"
     return Verdict.PASSES, f"{told}, by a coin each"
 

@@ -360,6 +360,14 @@ def test_what_cannot_be_stacked_goes_one_after_another(factory):
     check(Modules().prepare(without).all().answers, twins(without))
 
 
+@pytest.mark.parametrize("factory", [tanh, Branching])
+def test_one_after_another_is_said_where_it_is_so(factory, caplog):
+    caplog.set_level("INFO", logger="leakgauge")
+    job = job_of(factory, everything(N, 2), n_epochs=1)
+    Modules().prepare(job).all()
+    assert ("one model after another, since" in caplog.text) == bool(why_apart(job))
+
+
 def test_the_reason_is_given():
     everyone = everything(N, 2)
     assert why_apart(job_of(batch_norm, everyone)) == "the predictions for the records of a batch depend on each other"

@@ -179,3 +179,14 @@ def test_the_stated_rounding_covers_what_happens():
     large = Multinomials(X * 1e7, classes_of(labels), 1.0).own(removed)
     assert small.rounding.max() < 1e-12
     assert large.rounding.max() > 1e-9
+
+
+def test_sums_of_whole_numbers_are_exact_and_of_others_rounded_by_every_record():
+    """Whole counts have no rounding but that of logarithms; sums of n fractions err by up to the root of n more."""
+    labels = np.arange(400) % 2
+    counts = np.random.default_rng(0).integers(0, 5, (400, 3)).astype(float)
+    whole, others = (Multinomials(X, classes_of(labels), 1.0) for X in (counts, counts / 7))
+    assert whole.exact
+    assert not others.exact
+    assert whole.unit == 16 * 2.0**-53
+    assert others.unit == pytest.approx((16 + 0.5 * 20) * 2.0**-53)
