@@ -41,7 +41,7 @@ SOURCES = "src/leakgauge"
 EQUAL = ROOT / "scripts" / "equal-mutants.txt"
 SECONDS = 240.0
 """Of measured time of the tests that are run against one mutant, at most."""
-TESTS = 400
+TESTS = 4000
 CHOICE = ("-m", "not slow")
 """The tests that continuous integration runs."""
 OF_DEFAULTS = "tests/test_signatures.py"
