@@ -64,8 +64,19 @@ def test_an_audit_is_not_worse_than_itself_where_it_passes(written: Written) -> 
     folder = written("one", measured(GaussianNB(), rule=rule))
     found = compare_runs(folder, folder)
     assert (found.change, found.exit_code) == (Change.NOT_WORSE, 0)
-    assert found.notes == ()
+    assert found.notes == ("both audits of model are the same in every number",)
     assert all(one.difference is None or one.difference.value == 0 for one in found.findings)
+
+
+def test_an_audit_that_cannot_tell_is_not_worse_than_one_that_is_the_same_in_every_number(written: Written) -> None:
+    """Trained anew on the same records it is the same model; any number that differs may be of another one."""
+    strict = ReleaseRule(dtp=None, advantage=0.01)
+    one, other, another = (measured(LogisticRegression(C=c), rule=strict) for c in (1.0, 1.0, 1.001))
+    assert one.verdict is Verdict.CANNOT_TELL
+    assert compare_runs(written("one", one), written("other", other)).change is Change.NOT_WORSE
+    found = compare_runs(written("again", one), written("another", another))
+    assert found.change is Change.CANNOT_TELL
+    assert found.notes == ()
 
 
 def test_a_model_that_leaks_more_is_worse_and_the_reverse_is_not(

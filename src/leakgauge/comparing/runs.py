@@ -2,7 +2,8 @@
 
 Both results are judged again first, as by the gate. A finding is *worse* where the interval of the difference lies
 above a margin. It is *not worse* where the interval has nothing above the margin, or where the value after passes its
-limit: an increase beyond the margin, if there is one, stays below the limit. Everything else is *cannot tell*.
+limit: an increase beyond the margin, if there is one, stays below the limit. Two audits that are the same in every
+number are of a model that did not change, and nothing is worse. Everything else is *cannot tell*.
 
 The margin is a share of the way from the value of a model that reveals nothing to the limit. Measures without sampling
 error, such as the largest PDTP, differ a little between any two models; without a margin every second model would be
@@ -132,12 +133,15 @@ def compare_runs(before: str | Path, after: str | Path, *, margin: float = MARGI
     runs = Run(Path(before)), Run(Path(after))
     documents = _document(runs[0]), _document(runs[1])
     findings: list[ComparedFinding] = []
-    notes = [*_models_alone(*documents)]
+    notes, of_records = [*_models_alone(*documents)], list(_other_records(*runs))
     for one, other in _paired(*documents):
         _refuse_unlike(one, other)
         notes += _differences(one, other)
-        findings += _compared(one, other, margin)
-    notes += _other_records(*runs)
+        is_same = one == other and not of_records
+        if is_same:
+            notes.append(f"both audits of {one_line(other.description.model)} are the same in every number")
+        findings += _compared(one, other, margin, is_same=is_same)
+    notes += of_records
     new = [audit for audit in documents[1].audits if not any(audit is other for _, other in _paired(*documents))]
     unknown = [Change.CANNOT_TELL for audit in new if audit.verdict is not Verdict.PASSES]
     change = _worst([*(finding.change for finding in findings), *unknown])
@@ -168,7 +172,9 @@ def change_of(after: Finding, difference: Estimate | None, margin: float) -> Cha
     return Change.NOT_WORSE if within or after.verdict is Verdict.PASSES else Change.CANNOT_TELL
 
 
-def _compared(before: AuditDocument, after: AuditDocument, margin: float) -> Iterator[ComparedFinding]:
+def _compared(
+    before: AuditDocument, after: AuditDocument, margin: float, *, is_same: bool
+) -> Iterator[ComparedFinding]:
     """The findings of both; one that only the first has is settled where the second passes by another in its place."""
     known = {(finding.question, finding.measure): finding for finding in before.findings}
     model = after.description.model
@@ -177,7 +183,7 @@ def _compared(before: AuditDocument, after: AuditDocument, margin: float) -> Ite
         difference = None
         if then is not None and then.estimate is not None and now.estimate is not None:
             difference = now.estimate.minus(then.estimate)
-        change = change_of(now, difference, margin)
+        change = Change.NOT_WORSE if is_same else change_of(now, difference, margin)
         yield ComparedFinding(model, now.question, now.measure, now.threshold, then, now, difference, change)
     measured = {(finding.question, finding.measure) for finding in before.findings}
     instead = {one.question for one in after.findings if (one.question, one.measure) not in measured}
