@@ -96,6 +96,55 @@ def test_the_last_record_of_a_linear_model(cli: Callable) -> None:
     assert "--target is missing" in err
 
 
+def test_an_existing_file_and_a_missing_option_are_seen_before_anything_is_searched(
+    cli: Callable, forest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leakgauge.reconstruction.reconstruct_forest", lambda *_, **__: pytest.fail("searched"))
+    for out in ("train.csv", "no/found.csv"):
+        code, _, err = cli("reconstruct", forest, "--out", out)
+        assert code == 2
+        assert f"--out {out}: the file exists, or its folder does not" in err
+    skops.dump(Ridge().fit(AGES, PAY), "ridge.skops")
+    code, _, err = cli("reconstruct", "ridge.skops")
+    assert code == 2
+    assert "give --others and --target" in err
+    np.savetxt("others.csv", np.column_stack([AGES, PAY])[1:], "%.17g", ",", header="age,pay", comments="")
+    code, _, err = cli("reconstruct", "ridge.skops", "--others", "others.csv", "--target", "wages")
+    assert code == 2
+    assert "--target wages: there is no such column" in err
+
+
+@pytest.mark.parametrize("cell", ["", "inf", "Fabry"])
+@pytest.mark.parametrize("option", ["--data", "--public"])
+def test_cells_that_are_no_finite_numbers_are_refused_in_one_line(
+    cli: Callable, forest: str, option: str, cell: str
+) -> None:
+    name = {"--data": "train.csv", "--public": "public.csv"}[option]
+    table = pd.read_csv(name).astype(object)
+    table.loc[3, "urban"] = cell
+    table.to_csv("odd.csv", index=False)
+    code, out, err = cli("reconstruct", forest, option, "odd.csv", "--target", "risk")
+    assert (code, out) == (2, "")
+    assert "must be" in err
+    assert err.count("\n") == 1
+    assert "Fabry" not in err
+
+
+def test_tables_of_a_model_without_names_are_put_in_one_order(cli: Callable) -> None:
+    pytest.importorskip("ortools")
+    table = pd.DataFrame(BINARY, columns=NAMES)
+    skops.dump(RandomForestClassifier(40, random_state=0).fit(BINARY[:12], CLASS[:12]), "plain.skops")
+    table.assign(risk=CLASS)[:12].to_csv("train.csv", index=False)
+    measures = []
+    for order in (NAMES, NAMES[::-1]):
+        table.assign(risk=CLASS)[12:][["risk", *order]].to_csv("public.csv", index=False)
+        known = ("--data", "train.csv", "--public", "public.csv", "--target", "risk", "--seconds", 20, "--json")
+        found = json.loads(cli("reconstruct", "plain.skops", *known).out)
+        measures.append((found["guess"], found["columns"], found["table_columns"]))
+    assert measures[0] == measures[1]
+    assert measures[0][1:] == (4, 4)
+
+
 def test_values_of_columns(cli: Callable) -> None:
     skops.dump(HistGradientBoostingRegressor(max_iter=1).fit(AGES, PAY), "boosting.skops")
     code, out, _ = cli("reconstruct", "boosting.skops", "--out", "values.csv")

@@ -68,3 +68,22 @@ def test_labels_that_say_nothing_are_refused():
     known = {row.tobytes(): i % 2 for i, row in enumerate(X)}
     with pytest.raises(ModelError, match="no boundary was met"):
         extract_linear(lambda Z: np.array([known.get(row.tobytes(), 1) for row in Z]), X)
+
+
+@pytest.mark.parametrize(
+    ("records", "label_model", "error", "message"),
+    [
+        ([["Fabry"]], lambda Z: Z[:, 0] > 0, DataError, "records must be numbers"),
+        (np.full((5, 3), np.nan), lambda Z: Z[:, 0] > 0, DataError, "records must be finite numbers; 15 of 15"),
+        (np.arange(3.0), lambda Z: Z > 0, DataError, "records must be a table"),
+        (np.empty((0, 3)), lambda Z: Z[:, 0] > 0, DataError, "records must be a table"),
+        (np.eye(3), lambda Z: [1], ModelError, "a label for each of 3 records"),
+        (np.eye(3), lambda Z: np.column_stack([Z[:, 0], Z[:, 1]]), ModelError, "a label for each of 3 records"),
+        (np.eye(3), lambda Z: 1 / 0, ModelError, "the model raised ZeroDivisionError"),
+        (np.eye(3), None, ModelError, "the model raised TypeError"),
+    ],
+)
+def test_what_has_no_labels_is_refused_without_a_cell(records, label_model, error, message):
+    with pytest.raises(error, match=message) as caught:
+        extract_linear(label_model, records)
+    assert "Fabry" not in str(caught.value)

@@ -101,3 +101,61 @@ def test_what_does_not_follow_is_refused():
 
 def test_the_printed_value_holds_no_number_of_the_record():
     assert repr(last_record(Ridge().fit(X, SCORE), (X[1:], SCORE[1:]))).startswith("LastRecord(features=float64 [4]")
+
+
+def people(seed, n=200):
+    """Whole numbers, a quantity and a flag, and what depends on them."""
+    rng = np.random.default_rng(seed)
+    table = np.column_stack([rng.integers(18, 90, n), rng.normal(size=n), rng.integers(0, 2, n)]).astype(float)
+    return table, table @ [0.05, 1, 1] + rng.logistic(size=n)
+
+
+@pytest.mark.parametrize("learner", [Ridge(), LinearRegression()], ids=str)
+def test_whole_numbers_tell_one_missing_record_from_others(learner):
+    """40 samples: the one record is always found, two missing or other people's records hardly ever pass for one."""
+    refused = {"two": 0, "others": 0}
+    for seed in range(40):
+        rows, y = people(seed)
+        model = learner.fit(rows, y)
+        found = last_record(model, (rows[1:], y[1:]))
+        np.testing.assert_allclose(found.features, rows[0], atol=1e-6)
+        for name, others in (("two", (rows[2:], y[2:])), ("others", people(1000 + seed))):
+            try:
+                last_record(model, others)
+            except ModelError as error:
+                refused[name] += "whole numbers" in str(error)
+    assert min(refused.values()) >= 38
+
+
+def test_features_far_from_those_of_the_others_are_told_without_a_value():
+    near, far = X.copy(), X.copy()
+    near[0], far[0] = X.mean(axis=0), X.mean(axis=0) + 20 * X.std(axis=0) * np.array([0, 1, 0, 0])
+    for rows, n_outside in ((near, 0), (far, 1)):
+        found = last_record(Ridge().fit(rows, SCORE), (rows[1:], SCORE[1:]))
+        assert found.n_outside == n_outside
+        assert found.farthest == pytest.approx(0 if not n_outside else 20 - X[1:, 1].max() / X[:, 1].std(), abs=3)
+        assert ("1 of 4 features lies outside those of the others" in str(found)) == bool(n_outside)
+        assert str(round(far[0, 1], 2)) not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "message"),
+    [
+        ([["Fabry"]] * 60, SCORE, "others must be numbers in rows of one length"),
+        (np.where(X > 5, np.nan, X), SCORE, "others must be finite numbers; .* missing or infinite"),
+        (X, ["Fabry"] * 60, "the labels of a regression must be numbers"),
+        (X, np.where(SCORE > 0, np.inf, SCORE), "the labels of a regression must be finite numbers"),
+        (X[0], SCORE, "others must be a table with the 4 columns"),
+        (X, 1.0, "the same records"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused_without_a_cell(features, labels, message):
+    with pytest.raises(DataError, match=message) as caught:
+        last_record(Ridge().fit(X, SCORE), (features, labels))
+    assert "Fabry" not in str(caught.value)
+
+
+def test_labels_that_the_model_does_not_know_are_refused():
+    with pytest.raises(DataError, match="59 of 59 labels are none of the classes") as caught:
+        last_record(LogisticRegression(**EXACT).fit(X, CLASS), (X[1:], ["Fabry"] * 59))
+    assert "Fabry" not in str(caught.value)

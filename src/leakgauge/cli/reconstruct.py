@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +35,7 @@ def reconstruct(
         int | None,
         typer.Option(metavar="N", callback=at_least(1), help="Training records.", show_default="as the file says"),
     ] = None,
-    seconds: Annotated[float, typer.Option(metavar="T", min=0.1, help="Time for forests.")] = 60.0,
+    seconds: Annotated[float, typer.Option(metavar="T", min=0.1, max=1e7, help="Time for forests.")] = 60.0,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the reconstruction as CSV: values of persons, for its owner alone."),
@@ -53,20 +54,27 @@ def reconstruct(
         leakgauge reconstruct forest.skops --data train.csv --public other.csv --target income
         leakgauge reconstruct ridge.skops --others others.csv --target income --out record.csv
     """
+    from leakgauge.cli._tables import all_features_of
+    from leakgauge.errors import ConfigError
     from leakgauge.escaping import several_lines
     from leakgauge.models import load_estimator
+    from leakgauge.models.linear import is_linear
 
+    if out is not None:
+        _refuse_taken(out)
     model = load_estimator(file, allow_pickle=allow_pickle)
     last = model[-1] if hasattr(model, "steps") else model
+    if others is None and is_linear(last):
+        raise ConfigError(
+            "of a linear model the last record is reconstructed from all others; give --others and --target"
+        )
     if others is not None:
         text, measures, table = _last_record(model, others, target)
     elif hasattr(last, "_bin_mapper"):
         text, measures, table = _column_values(model, last)
     else:
-        known = {
-            name: None if path is None else features_of(model, path, target)[0]
-            for name, path in (("truth", data), ("population", public))
-        }
+        given = {name: path for name, path in (("truth", data), ("population", public)) if path is not None}
+        known = {name: features for name, (features, _) in all_features_of(model, given, target).items()}
         text, measures, table = _forest(model, known, n_records, seconds)
     typer.echo(json.dumps(measures, indent=2) if as_json else several_lines(text))
     if out is not None:
@@ -78,7 +86,10 @@ def _forest(model: Any, known: dict[str, Any], n_records: int | None, seconds: f
     from leakgauge.reconstruction import reconstruct_forest
 
     found = reconstruct_forest(model, **known, n_records=n_records, seconds=seconds)
-    rows = [[*row, label] for row, label in zip(found.records.tolist(), found.labels, strict=True)]
+    rows = [
+        [*("" if math.isnan(cell) else cell for cell in row), label]
+        for row, label in zip(found.records.tolist(), found.labels, strict=True)
+    ]
     return str(found), found.as_json(), ([*_names(model, len(found.edges)), "label"], rows)
 
 
@@ -88,11 +99,17 @@ def _last_record(model: Any, others: Path, target: str | None) -> tuple[str, Any
 
     features, labels = features_of(model, others, target)
     if labels is None:
-        raise ConfigError(f"--target is missing: the column of {others} that the model predicts")
+        wrong = "is missing" if target is None else f"{target}: there is no such column"
+        raise ConfigError(f"--target {wrong}; give the column of {others} that the model predicts")
     found = last_record(model, (features, labels))
-    text = f"the last record was found: its gradient is {found.signal:.2g} times what the solver may have left"
     header = [*_names(model, len(found.features)), "label"]
-    return text, {"status": "found", "signal": found.signal}, (header, [[*found.features.tolist(), found.label]])
+    measures = {
+        "status": "found",
+        "signal": found.signal,
+        "n_outside": found.n_outside,
+        "farthest": found.farthest if math.isfinite(found.farthest) else None,
+    }
+    return str(found), measures, (header, [[*found.features.tolist(), found.label]])
 
 
 def _column_values(model: Any, last: Any) -> tuple[str, Any, Any]:
@@ -124,17 +141,22 @@ def _names(model: Any, d: int) -> list[str]:
     return [str(name) for name in named] if named is not None and len(named) == d else [f"x{j}" for j in range(d)]
 
 
-def _write(out: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table that its owner alone may read, in place of no other file."""
+def _refuse_taken(out: Path) -> None:
     import os
 
-    from leakgauge.cli._console import remark
     from leakgauge.errors import ConfigError
-    from leakgauge.escaping import csv_table
-    from leakgauge.storing import write_atomically
 
     if os.path.lexists(out) or not out.parent.is_dir():
         raise ConfigError(f"--out {out}: the file exists, or its folder does not; give another name")
+
+
+def _write(out: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table that its owner alone may read, in place of no other file."""
+    from leakgauge.cli._console import remark
+    from leakgauge.escaping import csv_table
+    from leakgauge.storing import write_atomically
+
+    _refuse_taken(out)
     content = csv_table(header, rows).encode()
     write_atomically(out, lambda file: file.write(content))
     remark(f"{out} holds values of persons; it is readable by you alone")

@@ -258,7 +258,7 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
         if unknown:
             raise ModelError(
                 f"model file {path} contains types that are not trusted: {', '.join(unknown)}; "
-                "if you know them, list them under [model] trusted"
+                "if you know them, list them: under [model] trusted in a TOML file, or in trusted= in Python"
             )
         model = skops.io.load(path, trusted=sorted(set(found)))
         require_estimator_trees(model)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special
 
 from leakgauge.arrays import Floats
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 
 SOLVERS_WITH_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
 """Of logistic regression: their ``tol`` bounds the largest entry of the mean gradient."""
@@ -60,10 +60,23 @@ class Minimum:
         return np.asarray(special.expit(scores) if scores.shape[1] == 1 else special.softmax(scores, axis=1))
 
     def targets(self, y: Any) -> Floats:
-        """Labels ``[m]`` (``[m, k]`` of several outputs) in the form of the means."""
+        """Labels ``[m]`` (``[m, k]`` of several outputs) in the form of the means.
+
+        Raises:
+            DataError: they are no finite numbers, or none of the classes.
+        """
         if not self.classes:
-            return np.asarray(y, dtype=float).reshape(len(y), -1)
-        is_class = np.asarray(y)[:, None] == np.asarray(self.classes)[None]
+            try:
+                found = np.asarray(y, dtype=float).reshape(len(y), -1)
+            except (TypeError, ValueError):
+                raise DataError("the labels of a regression must be numbers, and some are not") from None
+            if not np.isfinite(found).all():
+                raise DataError("the labels of a regression must be finite numbers; some are missing or infinite")
+            return found
+        is_class = np.asarray(y, dtype=object)[:, None] == np.asarray(self.classes, dtype=object)[None]
+        if not is_class.any(axis=1).all():
+            n_other = int((~is_class.any(axis=1)).sum())
+            raise DataError(f"{n_other:,} of {len(y):,} labels are none of the classes of the model")
         return np.asarray(is_class[:, 1:] if len(self.classes) == 2 else is_class, dtype=float)
 
     def gradient(self, rows: Floats, y: Any) -> Floats:

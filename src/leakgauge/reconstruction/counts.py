@@ -90,10 +90,8 @@ class Forest:
 
     @property
     def edges(self) -> tuple[Floats, ...]:
-        """Thresholds of each column; 0.5 of columns of 0 and 1, whether or not a tree divides them."""
-        found = (self.thresholds[self.columns == column] for column in range(self.n_columns))
-        half = np.array([0.5])
-        return tuple(half if is_binary else at for is_binary, at in zip(self.binary, found, strict=True))
+        """Thresholds of each column, 0.5 of columns of 0 and 1; none where no tree divides it."""
+        return tuple(self.thresholds[self.columns == column] for column in range(self.n_columns))
 
     def predicates(self, records: Floats) -> Flags:
         """Whether each predicate holds for records ``[m, d]``: ``[m, p]``, in the precision in which trees compare."""
@@ -122,7 +120,9 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | N
     if model.get_params().get("monotonic_cst") is not None:
         raise ModelError(f"{name} with monotonic_cst changes the shares in its leaves; these are no counts")
     inner = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
-    n_leaves = sum(tree.n_leaves for tree in inner)
+    if not inner or not all(_is_tree(tree, model.n_features_in_) for tree in inner):
+        raise ModelError(f"{name} holds something that is no tree: nodes without a place in it, or of other columns")
+    n_leaves = sum(int((tree.children_left == -1).sum()) for tree in inner)
     if n_leaves > MOST_LEAVES:
         raise ModelError(
             f"the trees have {n_leaves:,} leaves, and the search is for up to {MOST_LEAVES:,}; that is no evidence of "
@@ -149,6 +149,20 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | N
         least=int(least) if least >= 1 else int(np.ceil(least * n)),
         rounding=_rounding(np.concatenate([tree.shares for tree in trees])),
     )
+
+
+def _is_tree(tree: Any, n_columns: int) -> bool:
+    """Whether every node but the first is the child of one other, and is divided by a column that there is."""
+    left, right, n = np.asarray(tree.children_left), np.asarray(tree.children_right), len(tree.value)
+    inner, columns = left != -1, np.asarray(tree.feature)
+    shapes_fit = len(left) == len(right) == len(columns) == len(tree.n_node_samples) == n > 0
+    if not shapes_fit or ((right != -1) != inner).any() or np.isnan(tree.threshold[inner]).any():
+        return False
+    children = np.sort(np.concatenate([left[inner], right[inner]]))
+    parents = np.concatenate([np.flatnonzero(inner)] * 2)
+    in_order = (np.concatenate([left[inner], right[inner]]) > parents).all()  # so that there is no way back
+    is_column = (columns[inner] >= 0) & (columns[inner] < n_columns)
+    return bool(np.array_equal(children, np.arange(1, n)) and in_order and is_column.all())
 
 
 def _draws(model: Any, at_root: Indices | None, n: int | None) -> tuple[Indices | None, Bagging, int]:

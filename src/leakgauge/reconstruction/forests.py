@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from leakgauge.arrays import Codes, Flags, Floats, Indices
+from leakgauge.checking import number, optional, whole
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.reconstruction.counts import Bagging, Forest, read_forest
 from leakgauge.reconstruction.matching import CellError, Guesses, cell_error, guesses
 from leakgauge.reconstruction.solving import Status, solve
 from leakgauge.reconstruction.steps import last_step
+
+MOST_SECONDS = 1e7
+"""Of a search: four months."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,14 @@ class ForestReconstruction:
         seconds: wall time of the search.
         limit: wall time that it was given.
         codes: reconstructed cells ``[n, d]``: how many edges of its column a cell lies above; none if not solved.
-        edges: thresholds of each column, in ascending order; 0.5 of columns of 0 and 1, whose codes are their values.
+        edges: thresholds of each column, in ascending order; 0.5 of columns of 0 and 1, whose codes are their values;
+            none of columns that no tree divides, of which the model says nothing.
         labels: classes of the records; none if not solved.
         is_binary: which columns hold 0 and 1 ``[d]``.
-        columns: positions of the columns that the error is about: those that a tree divides, and those of 0 and 1.
-        error: of the reconstruction, where the true records were given and a solution was found.
-        guess: of guesses without the model, where the true records were given.
+        columns: positions of the columns that a tree divides, which errors are about.
+        error: of the reconstruction, where the true records were given and a solution was found; ``None`` if no tree
+            divides a column.
+        guess: of guesses without the model, where the true records were given; likewise.
     """
 
     status: Status
@@ -73,12 +79,21 @@ class ForestReconstruction:
         if self.status is Status.NOT_SOLVED:
             found = f"not solved in {self.limit:g} s, which is no evidence of safety"
         elif self.status is Status.IMPOSSIBLE:
-            found = "no records agree with the counts: values were missing, or the file was changed"
+            found = (
+                "no records agree with the counts: trees were trained on others, or values missing, or the file changed"
+            )
         else:
             found = f"records that agree with all counts were found in {self.seconds:.1f} s"
         lines = [f"{about}: {found}"]
+        n, d = len(self.columns), len(self.edges)
+        if n < d:
+            lines.append(
+                f"{n or 'none'} of {d} columns {'is' if n == 1 else 'are'} divided by a tree; of others it says nothing"
+            )
         if self.error is not None:
-            lines.append(f"wrong cells: {self.error.cells:.3f}; records exact: {self.error.rows_exact:.2f}")
+            which = "" if n == d else f" in these {n}" if n > 1 else " in this one"
+            exact = f"records exact{which}: {self.error.rows_exact:.2f}"
+            lines.append(f"wrong cells: {self.error.cells:.3f}; {exact}")
         if self.guess is not None:
             told = {"most frequent values": self.guess.most_frequent, "marginals": self.guess.marginals}
             if self.guess.others is not None:
@@ -96,6 +111,7 @@ class ForestReconstruction:
             "records": self.n,
             "trees": self.n_trees,
             "columns": len(self.columns),
+            "table_columns": len(self.edges),
             "seconds": self.seconds,
             "limit": self.limit,
             "error": _error(self.error),
@@ -139,9 +155,12 @@ def reconstruct_forest(
 
     Raises:
         ModelError: there are no counts of records in the model.
-        DataError: the tables do not fit it.
+        DataError: the tables do not fit it, or hold cells that are no finite numbers.
+        ConfigError: a number is none that can be used.
         MissingExtra: OR-Tools are not installed.
     """
+    seconds = number(above=0, most=MOST_SECONDS)("seconds", seconds)
+    workers, n_records = optional(whole(1))("workers", workers), optional(whole(1))("n_records", n_records)
     last, tables = last_step(model, {"truth": truth, "population": population})
     true, others = tables["truth"], tables["population"]
     if binary is None and others is not None:
@@ -151,10 +170,10 @@ def reconstruct_forest(
         raise DataError(f"the model was trained on {forest.n} records and truth has {len(true)}; give all of them")
     prior = None if others is None else forest.predicates(others).mean(axis=0)
     solution = solve(forest, prior, seconds=seconds, workers=workers, seed=seed)
-    codes = _codes(forest, solution.holds, others)
+    codes = _codes(forest, solution.holds)
     columns = np.array([j for j, edges in enumerate(forest.edges) if len(edges)], dtype=np.int64)
     error = guess = None
-    if true is not None:
+    if true is not None and len(columns):
         true_codes = _coded(true, forest.edges)[:, columns]
         guess = guesses(true_codes, None if others is None else _coded(others, forest.edges)[:, columns], seed)
         error = cell_error(codes[:, columns], true_codes) if solution.status is Status.SOLVED else None
@@ -175,16 +194,10 @@ def reconstruct_forest(
     )
 
 
-def _codes(forest: Forest, holds: Flags, population: Floats | None) -> Codes:
-    """How many edges of its column each cell lies above ``[n, d]``, from the predicates ``[n, p]``.
-
-    A column of 0 and 1 that no tree divides has its most frequent value, or 0.
-    """
+def _codes(forest: Forest, holds: Flags) -> Codes:
+    """How many edges of its column each cell lies above ``[n, d]``, from the predicates ``[n, p]``."""
     codes = np.zeros((len(holds), forest.n_columns), dtype=np.int64)
     np.add.at(codes.T, forest.columns, ~holds.T)
-    undivided = np.setdiff1d(np.flatnonzero(forest.binary), forest.columns)
-    if population is not None:
-        codes[:, undivided] = population[:, undivided].mean(axis=0) > 0.5
     return codes
 
 

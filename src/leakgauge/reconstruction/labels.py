@@ -17,6 +17,7 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
+from leakgauge.reconstruction.steps import numbers
 
 STEPS = 2.0 ** np.arange(0, 25, 5)
 """Along a column, in standard deviations; beyond the last one its coefficient is taken to be 0."""
@@ -66,16 +67,17 @@ def extract_linear(label_model: Any, records: Any, *, seed: int = 0) -> Extracti
         seed: of the points at which the labels are compared.
 
     Raises:
-        DataError: the records have one label, or three.
-        ModelError: no boundary is met along any column.
+        DataError: the records have one label, or three; or they are no table of finite numbers.
+        ModelError: no boundary is met along any column, or the model gives something else than labels.
 
     >>> w = np.array([3.0, -4.0])
     >>> found = extract_linear(lambda X: X @ w > 2, np.eye(2) * 5)
     >>> found.coefficients.round(9).tolist(), round(found.intercept, 9), found.agreement
     ([0.6, -0.8], -0.4, 1.0)
     """
-    asked = _Asked(getattr(label_model, "predict", label_model))
-    X = np.asarray(records, dtype=float)
+    asked, X = _Asked(getattr(label_model, "predict", label_model)), numbers("records", records)
+    if X.ndim != 2 or not X.size:
+        raise DataError(f"records must be a table of numbers with a row or more, got the shape {X.shape}")
     labels = asked.labels(X)
     classes = np.unique(labels)
     if len(classes) != 2:
@@ -109,7 +111,10 @@ class _Asked:
     def labels(self, X: Floats) -> Any:
         self.n += len(X)
         with user_code("the model", "predict"):
-            return np.asarray(self.predict(X)).ravel()
+            found = np.asarray(self.predict(X))
+        if found.shape not in ((len(X),), (len(X), 1)):
+            raise ModelError(f"the model must give a label for each of {len(X)} records, got the shape {found.shape}")
+        return found.ravel()
 
     def above(self, X: Floats) -> Flags:
         return np.asarray(self.labels(X) == self.second)

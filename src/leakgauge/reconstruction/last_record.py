@@ -24,6 +24,12 @@ from leakgauge.versions.linear import ROUNDINGS, GradientDifference, constant_of
 SURE = 10.0
 """Times that a residual must be above what rounding and the solver may leave."""
 
+UNCERTAIN = 10.0
+"""Times that features may be further off than the signal says."""
+
+LARGEST_ERROR, ROUNDED = 0.1, 1e-3
+"""Of a feature, above which a whole number is not known from others; and by how much it may be off in any case."""
+
 
 @dataclass(frozen=True)
 class LastRecord:
@@ -34,20 +40,39 @@ class LastRecord:
         label: its class or number; of several outputs a tuple.
         signal: how many times what rounding and the solver may leave its residual is; the error of the features,
             relative to the largest ones, is about one over it.
+        n_outside: features below the smallest value of the other records, or above the largest one.
+        farthest: by how many of their standard deviations, at most; infinite where all others are equal.
     """
 
     features: Floats
     label: Any
     signal: float
+    n_outside: int
+    farthest: float
 
     __repr__ = shapes
+
+    def __str__(self) -> str:
+        """What was found, without a value."""
+        said = (
+            f"the last record was found, if one record is missing and the others are as they were: its gradient is "
+            f"{self.signal:.2g} times what the solver may have left"
+        )
+        if not self.n_outside:
+            return f"{said}, and all of its features lie among those of the others"
+        verb = "lies" if self.n_outside == 1 else "lie"
+        return (
+            f"{said}. {self.n_outside} of {len(self.features)} features {verb} outside those of the others, by up to "
+            f"{self.farthest:.2g} standard deviations: if that is far, more than one is missing, or others were given"
+        )
 
 
 def last_record(model: Any, others: tuple[Any, Any]) -> LastRecord:
     """Return the only training record of a linear model that is not known.
 
-    That more than one is missing shows with several outputs or classes, and where no record has so large a gradient;
-    otherwise the result is their mean, weighted by their residuals.
+    That more than one is missing, or that other records are given, shows with several outputs or classes, where no
+    record has so large a gradient, and where a column holds whole numbers alone and no whole number is found; otherwise
+    the result is their mean, weighted by their residuals, and often far from all records.
 
     Args:
         model: a fitted ``LinearRegression``, ``Ridge`` or ``LogisticRegression`` (L2 or no penalty), or a pipeline that
@@ -72,7 +97,7 @@ def last_record(model: Any, others: tuple[Any, Any]) -> LastRecord:
         raise ModelError(
             f"the last record follows from fitted linear and logistic regressions and ridge, got {type(last).__name__}"
         )
-    if rows is None or len(y) != len(rows):
+    if rows is None or np.ndim(y) == 0 or len(y) != len(rows):
         raise DataError("others must be features and labels of the same records")
     fitted = minimum(last)
     design = fitted.design(rows)
@@ -98,4 +123,16 @@ def last_record(model: Any, others: tuple[Any, Any]) -> LastRecord:
     if fitted.classes and (np.abs(residuals) > 1 + SURE / signal).any():
         raise ModelError("no record has so large a gradient: more than one is missing, or the optimum is not solved")
     features = found.point[1:] if fitted.has_intercept else found.point
-    return LastRecord(features, label_of(residuals, fitted, found.point), signal)
+    error = UNCERTAIN * np.abs(features).max() / signal
+    whole = (rows == np.round(rows)).all(axis=0)
+    if error < LARGEST_ERROR and (np.abs(features - np.round(features))[whole] > error + ROUNDED).any():
+        raise ModelError(
+            "a column in which all other records hold whole numbers would have another number: more than one record is "
+            "missing, or other records were given"
+        )
+    beyond = np.maximum(features - rows.max(axis=0), rows.min(axis=0) - features) - error
+    with np.errstate(divide="ignore", invalid="ignore"):
+        far = beyond / rows.std(axis=0)
+    outside = beyond > 0
+    farthest = float(far[outside].max(initial=0.0))
+    return LastRecord(features, label_of(residuals, fitted, found.point), signal, int(outside.sum()), farthest)

@@ -26,9 +26,24 @@ def last_step(model: Any, tables: dict[str, Any]) -> tuple[Any, dict[str, Floats
 
 
 def _table(table: Any, name: str, model: Any) -> Floats:
-    with user_code("the step before the model", "its output"):
-        rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=float)
-    expected = getattr(model, "n_features_in_", None)
-    if rows.ndim != 2 or not len(rows) or (expected is not None and rows.shape[1] != expected):
+    rows = numbers(name, table)
+    expected = getattr(model, "n_features_in_", rows.shape[-1] if rows.ndim else 0)
+    if rows.ndim != 2 or not len(rows) or rows.shape[1] != expected:
         raise DataError(f"{name} must be a table with the {expected} columns that the model takes, got {rows.shape}")
     return rows
+
+
+def numbers(name: str, table: Any) -> Floats:
+    """Finite numbers, dense.
+
+    Raises:
+        DataError: there is something else, or it is missing; no cell is quoted.
+    """
+    try:
+        found = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError(f"{name} must be numbers in rows of one length; encode text and categories") from None
+    n_bad = int((~np.isfinite(found)).sum())
+    if n_bad:
+        raise DataError(f"{name} must be finite numbers; {n_bad:,} of {found.size:,} cells are missing or infinite")
+    return found
