@@ -245,7 +245,7 @@ def _again(model: Model, rows: Floats, n_classes: int) -> Floats:
     except ModelError:
         told, alone = [], rows[:0]
     rest = rows[len(alone) :]
-    return np.concatenate([*told, answers(model, rest, n_classes)] if len(rest) else told)
+    return np.concatenate([*told, answers(model, rest, n_classes)] if len(rest) or not told else told)
 
 
 def _hints(everyone: Records) -> str:
