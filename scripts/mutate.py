@@ -557,7 +557,7 @@ for line in sys.stdin:
         os.environ["PYTHONPATH"] = task["copy"] + "/src"
         code = pytest.main(
             [*"-q -x -p no:cacheprovider -p no:xdist -o timeout=120 --basetemp".split(), task["temp"], *CHOICE]
-            + task["homes"],
+            + [*task["options"], *task["homes"]],
             plugins=[Chosen(task["tests"], Path(task["failed"]))],
         )
         sys.stdout.flush()
@@ -585,7 +585,7 @@ class Runner:
         self._server: subprocess.Popen[str] | None = None
         self._sound: dict[str, bool] = {}
 
-    def _ask(self, tests: list[str]) -> tuple[str, str, float]:
+    def _ask(self, tests: list[str], *options: str) -> tuple[str, str, float]:
         """``passed``, ``failed`` or ``hung``, the test that failed, seconds."""
         if self._server is None or self._server.poll() is not None:
             self._server = subprocess.Popen(
@@ -600,6 +600,7 @@ class Runner:
         task = {
             "log": str(self._folder / "log"), "copy": str(self.copy), "temp": str(self._folder / "temp"),
             "homes": sorted({test.split("::", 1)[0] for test in tests}), "tests": tests, "failed": str(failed),
+            "options": options,
         }  # fmt: skip
         start = time.monotonic()
         self._server.stdin.write(json.dumps(task) + "\n")
@@ -616,11 +617,11 @@ class Runner:
         seconds = time.monotonic() - start
         return status, failed.read_text("utf-8") if failed.exists() else "", seconds
 
-    def sound(self, tests: list[str]) -> bool:
+    def sound(self, tests: list[str], *options: str) -> bool:
         """Whether tests pass without a change."""
-        key = "\n".join(tests)
+        key = "\n".join([*options, *tests])
         if key not in self._sound:
-            self._sound[key] = self._ask(tests)[0] == "passed"
+            self._sound[key] = self._ask(tests, *options)[0] == "passed"
         return self._sound[key]
 
     def run(self, mutant: Mutant, tests: list[str]) -> tuple[str, str, float]:
@@ -633,7 +634,7 @@ class Runner:
             shutil.copy2(ROOT / mutant.file, target)
             if status == "passed":
                 return "survived", "", seconds
-            if status == "hung" or self.sound([test] if test else tests):
+            if status == "hung" or (self.sound([test]) if test else self.sound(tests, "--collect-only")):
                 return "killed", test or status, seconds
             if not test:  # the files cannot be collected here even without the change
                 return "not covered", "", seconds

@@ -15,6 +15,8 @@ from leakgauge.auditing import AuditResult, Document, Queries, ReleaseRule, Sett
 from leakgauge.auditing.document import dump, load
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.influence.consistency import contradictions
+from leakgauge.auditing.influence.result import InfluencePart
 from leakgauge.models import FunctionRegression, Model
 from leakgauge.records import Records, Task
 from leakgauge.report import render_html
@@ -250,3 +252,20 @@ def test_the_numbers_stand_in_the_document_and_on_the_page(tmp_path: Any) -> Non
     assert "<th>Change in usual errors</th>" in exposed  # by which they are listed
     assert f"<td>{result.change.largest:.2f}" in exposed
     assert apply(document, Limits(dtp=50.0)).verdict is Verdict.PASSES
+
+
+def test_a_record_listed_with_more_change_than_the_largest_is_a_contradiction() -> None:
+    result = audit(LinearRegression(), **towns(300, 15), settings=QUICK)
+    assert result.change is not None
+    part, listed = InfluencePart(change=result.change), result.most_exposed
+    assert list(contradictions(part, result.description, listed)) == []
+    for more, expected in ((0.0, []), (1e-3, ["it lists a record of more influence than the largest"])):
+        changed = replace(listed[0], change=result.change.largest + more)
+        assert list(contradictions(part, result.description, [changed, *listed[1:]])) == expected
+
+
+def test_one_record_that_was_measured_is_asked_about_as_well() -> None:
+    data = ordinary(40)
+    result = audit(LinearRegression(), **data, settings=replace(QUICK, n_influence=1))
+    assert result.change is not None
+    assert (result.change.n_measured, result.change.n_searched) == (1, 1)

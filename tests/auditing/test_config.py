@@ -469,3 +469,10 @@ def test_the_door_opens_whatever_was_imported_before() -> None:
         "    lg.audit(GaussianNB(), **parts, settings=lg.Settings(n_shadows=4))\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("edges", [[], [0], [0, 100]])
+def test_edges_of_less_than_two_bins_are_refused(config: Callable[[str], Config], edges: list[int]) -> None:
+    age = f'{{name = "age", role = "sensitive", edges = {edges}}}, '
+    with pytest.raises(ConfigError, match="column 'age': edges must make at least two bins"):
+        config(PLAIN.replace("columns = [", f"columns = [{age}"))

@@ -149,3 +149,10 @@ def test_a_rule_without_it_has_no_finding(harmless):
     assert tpr_findings(
         harmless.attacks, harmless.description, ReleaseRule(), None, n_games=32, outlier=1.0, contamination=None
     ) == []  # fmt: skip
+
+
+def test_what_the_holdout_may_share_is_part_of_the_reason(harmless):
+    shared = dataclasses.replace(harmless.description, overlap=Estimate(0.01, 0.0, 0.023, 0.95, "example", 320))
+    (found,) = of(gated(harmless, description=shared))
+    assert found.verdict is Verdict.PASSES
+    assert found.reason.endswith(" (up to 2.3 % of the holdout may also be in the training set)")

@@ -23,7 +23,7 @@ from leakgauge.auditing import (
 from leakgauge.auditing.case import open_case
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
-from leakgauge.auditing.rounding import rounding_of
+from leakgauge.auditing.rounding import Grid, _grid, rounding_of
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.report.page import render_html
@@ -458,3 +458,10 @@ def test_shares_of_neighbours_are_coarse_whatever_their_number_is(k: int) -> Non
     assert verdict_of(member, **given)[0] is Verdict.CANNOT_TELL
     declared = replace(SETTINGS, released=ReleasedOutputs.BINNED, bin_width=1 / k)
     assert verdict_of(member, declared, **given) == (Verdict.PASSES, [])
+
+
+@pytest.mark.parametrize(("values", "grid"), [((0, 1, 2, 4), True), ((0, 1, 3, 5), False), ((0, 1, 3), True)])
+def test_a_grid_of_parts_has_half_of_its_places_side_by_side(values: tuple[int, ...], grid: bool) -> None:
+    """Of steps between different scores half may be longer than one place."""
+    found = _grid(np.array(values) / 7)
+    assert (found == (Grid.PARTS, 7)) is grid

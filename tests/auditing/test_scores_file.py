@@ -559,3 +559,13 @@ def test_a_mark_of_byte_order_is_no_part_of_a_name(tmp_path: Path) -> None:
     path, _ = written(tmp_path, scores)
     path.write_text(path.read_text(), encoding="utf-8-sig")
     assert len(read_scores(path, None, groups=(), name="m").train) == ROWS // 2
+
+
+@pytest.mark.parametrize(("n_answers", "said"), [((2, 2), "2 each"), ((2, 3), "2 to 3 each"), ((1, 1), None)])
+def test_how_many_answers_each_person_has_is_told(tmp_path: Path, n_answers: tuple[int, int], said: str | None) -> None:
+    record = np.repeat(np.arange(40), np.where(np.arange(40) < 20, *n_answers))
+    loss = np.random.default_rng(0).exponential(size=len(record))
+    scores = pd.DataFrame({"record": record, "member": record % 2 == 0, "loss": loss})
+    note = read_scores(*written(tmp_path, scores), groups=(), name="m").model.note  # type: ignore[union-attr]
+    expected = f"The {len(record)} answers are about 40 persons, {said}." if said else ""
+    assert (expected in note) if expected else ("answers are about" not in note)

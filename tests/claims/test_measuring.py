@@ -200,3 +200,11 @@ def test_settings_out_of_range_are_refused(settings):
     for measure in (measure_claim, measure_claim_many):
         with pytest.raises(DataError, match="must be in"):
             measure(CLAIM, *game(40, 1.0), **settings)
+
+
+def test_alpha_and_the_share_at_clip_are_told():
+    found = measure_claim(CLAIM, *game(200, 0.0), confidence=0.9, share_at_clip=0.375)
+    assert found.alpha == pytest.approx(0.1)
+    assert "(alpha 0.1, " in str(found)
+    assert "gradients of canaries at clip in 38% of their steps" in str(found)
+    assert "at clip" not in str(measure_claim(CLAIM, *game(200, 0.0)))

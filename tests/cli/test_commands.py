@@ -250,6 +250,11 @@ def test_records_are_opaque_unless_asked(cli: Callable, run: Path) -> None:
     assert "holdout/" not in named.out
 
 
+def test_one_record_as_csv(cli: Callable, run: Path) -> None:
+    (line,) = csv.DictReader(io.StringIO(cli("records", run, "--csv", "--top", 1).out))
+    assert line["member"] == "True"
+
+
 def test_records_as_csv(cli: Callable, run: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(cli("records", run, "--csv", "--top", 7).out)))
     assert len(lines) == 7

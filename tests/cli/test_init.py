@@ -225,3 +225,19 @@ def test_a_pickle_is_refused_with_what_init_offers(visits: Path, cli: Callable[.
     assert (code, out) == (2, "")
     assert "(leakgauge convert x.joblib x.skops --allow-pickle) and give that to --model" in err
     assert "pass --allow-pickle" not in err
+
+
+def test_a_second_id_is_ignored_and_told_why() -> None:
+    table = pa.table(
+        {"id": range(100), "case_id": range(500, 600), "x": [i % 7 for i in range(100)], "y": ["a", "b"] * 50}
+    )
+    first, second = guess_columns(table, "y")
+    assert (first.name, first.role.value, second.name, second.role.value) == ("id", "id", "case_id", "ignore")
+    assert second.why == f"{first.why} (a table has one id)"
+
+
+def test_a_recipe_that_is_not_known_is_not_written(cli: Callable, visits: Path) -> None:
+    printed = cli("init", visits, "--target", "ill", "--model", "no-such-recipe")
+    assert printed.code == 2
+    assert "no-such-recipe" in printed.err
+    assert not Path("audit.toml").exists()

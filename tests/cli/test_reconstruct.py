@@ -166,3 +166,9 @@ def test_what_holds_no_counts_is_refused(cli: Callable) -> None:
     code, _, err = cli("reconstruct", "bayes.skops")
     assert code == 2
     assert "counts are read of fitted trees and forests" in err
+
+
+def test_json_is_indented(cli: Callable, elsewhere: Path) -> None:
+    skops.dump(HistGradientBoostingRegressor(max_iter=1).fit(AGES, PAY), "boosting.skops")
+    out = cli("reconstruct", "boosting.skops", "--json").out
+    assert out == json.dumps(json.loads(out), indent=2) + "\n"

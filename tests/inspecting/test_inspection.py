@@ -31,6 +31,7 @@ from sklearn import (
     pipeline,
     preprocessing,
     svm,
+    tree,
 )
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
@@ -436,3 +437,23 @@ def test_an_estimator_that_keeps_its_fit_under_other_names_is_read():
 
     assert inspect(Own().fit(X, CLASSES), (X, CLASSES)).exit_code == 1
     assert inspect(preprocessing.FunctionTransformer(), (X, CLASSES)).findings == (), "which has nothing to learn"
+
+
+def test_labels_of_leaves_with_one_record_are_counted():
+    model = tree.DecisionTreeRegressor(max_leaf_nodes=30, random_state=0).fit(X, VALUES)
+    leaves = model.tree_.children_left == -1
+    alone = int((leaves & (model.tree_.n_node_samples == 1)).sum())
+    assert 1 < alone < leaves.sum()
+    for known in ((), ((X, VALUES),)):
+        found = inspect(model, *known).findings
+        assert [one.n_entries for one in found if (one.where, one.kind) == ("tree_.value", VALUE)] == [alone]
+
+
+def test_no_more_midpoints_are_compared_than_there_is_time_for():
+    table = np.random.default_rng(0).normal(size=(200, 3))
+    seen = records_seen.RecordsSeen(table, np.zeros(200), np.arange(200))
+    halves = (table[:-1, 0] + table[1:, 0]) / 2
+    rounds = 200 * len(seen.columns)
+    seen._comparisons_left = 7.5 * rounds
+    seen.halfway(halves)
+    assert seen._comparisons_left == 0.5 * rounds

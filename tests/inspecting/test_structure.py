@@ -173,3 +173,21 @@ def test_the_estimator_that_predicts_is_the_last_of_a_pipeline_and_no_helper_of_
     wanted = checks(linear_model.LogisticRegression().fit(leaves, CLASSES), (leaves, CLASSES))
     found = checks(model, (X, CLASSES))
     assert found["residual degrees of freedom"].value == pytest.approx(wanted["residual degrees of freedom"].value)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_leverage_of_three_classes_is_that_of_the_whole_second_derivative(intercept):
+    """The twin has all parameters in one vector, and solves where the other inverts."""
+    from leakgauge.inspecting.structure import _multinomial
+
+    model = linear_model.LogisticRegression(C=0.05, fit_intercept=intercept).fit(X, THREE)
+    shares = model.predict_proba(X)
+    design = np.column_stack([np.ones(120), X]) if intercept else X
+    each = [np.kron(np.diag(p) - np.outer(p, p), np.outer(x, x)) for p, x in zip(shares, design, strict=True)]
+    free = np.arange(design.shape[1]) < intercept
+    hessian = sum(each) + np.diag(np.tile(np.where(free, 0.0, 20.0), 3))
+    # Of free intercepts those of all classes together make no difference: any number may be added.
+    hessian += 1e3 * np.kron(np.ones((3, 3)), np.diag(free.astype(float)))
+    twin = [np.trace(np.linalg.solve(hessian, one)) for one in each]
+    np.testing.assert_allclose(_multinomial(X, shares, 20.0, intercept), twin, rtol=1e-6)
+    assert 0.05 < sum(twin) < 8

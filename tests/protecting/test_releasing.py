@@ -17,10 +17,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from leakgauge.auditing import Settings, subject
+from leakgauge.auditing import ReleaseRule, Settings, subject
 from leakgauge.defences import DpSgd, Ensemble, LabelsOnly, ParameterNoise
 from leakgauge.errors import ConfigError, ModelError
-from leakgauge.inspecting import inspect, read_model
+from leakgauge.inspecting import RULES, inspect, read_model
 from leakgauge.protecting import ReleasedModel, release
 from leakgauge.records import Records, concatenate
 
@@ -224,3 +224,13 @@ def test_records_are_not_in_the_statement(tmp_path: Path) -> None:
     text = found.sidecar.read_text()
     assert records.digest() not in text
     assert '"n_records"' not in text
+
+
+def test_the_file_is_held_against_the_limits_of_the_rule(tmp_path: Path) -> None:
+    pytest.importorskip("skops")
+    what = subject(
+        RandomForestClassifier(3, min_samples_leaf=4, random_state=0), (X[:200], Y[:200]), (X[400:], Y[400:])
+    )
+    for rule in RULES:
+        settings = Settings(rule=ReleaseRule(structure=rule))
+        assert release(what, settings, "unchanged", tmp_path / f"{rule}.skops").inspection.rule == rule

@@ -312,6 +312,8 @@ class TestPlots:
         fresh = getattr(results["failing"].plot, name)()
         assert fresh is not ax
         fresh.figure.canvas.draw()
+        assert fresh.figure.get_size_inches().max() <= 7.5, "as wide as a page"
+        assert max((line.get_linewidth() for line in fresh.get_lines()), default=0) <= 1.5
 
     def test_the_roc_curves_are_those_of_the_result(self, results):
         lines = results["failing"].plot.roc().get_lines()
@@ -355,6 +357,7 @@ class TestPlots:
     def test_the_frontier_of_defences(self, results):
         ax = results["protection"].plot.frontier()
         ax.figure.canvas.draw()
+        assert ax.figure.get_size_inches().max() <= 7.5, "as wide as a page"
         said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
         assert "no defence" in said
         assert "limit of the release rule" in said

@@ -1,6 +1,9 @@
+from types import SimpleNamespace
+
+import numpy as np
 import pytest
 
-from leakgauge.reproduce.long_figure_3 import _settled
+from leakgauge.reproduce.long_figure_3 import _settled, rows
 
 
 @pytest.mark.parametrize(
@@ -9,3 +12,12 @@ from leakgauge.reproduce.long_figure_3 import _settled
 )
 def test_from_where_on_a_curve_is_level(curve, expected):
     assert _settled(curve) == expected
+
+
+def test_the_curve_begins_with_one_measurement():
+    """Twelve measurements that are all the same are level from the first."""
+    exposures = np.tile(np.linspace(0.1, 0.9, 9), (12, 1))
+    games = SimpleNamespace(accuracy=lambda attack: np.linspace(0.5, 1.0, 9) ** 2)
+    found = rows(SimpleNamespace(name="example"), SimpleNamespace(exposures=exposures, games=games), seed=0)
+    (settled,) = (row.ours.value for row in found if "measurements after which" in row.what)
+    assert settled == 1

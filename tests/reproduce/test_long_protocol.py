@@ -1,5 +1,7 @@
 """The protocol of Long et al. 2017, section 5.4, on pools of a hundred records."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from sklearn.metrics import f1_score, precision_score, recall_score
@@ -9,6 +11,7 @@ from leakgauge.errors import ModelError
 from leakgauge.membership import distance
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
+from leakgauge.reproduce.boosted_logistic import _steps
 from leakgauge.reproduce.long_protocol import Games, ProtocolSizes, exposures, play, shared_table, targeted
 from leakgauge.streams import seed_of
 from leakgauge.theory import bin_centres
@@ -239,3 +242,14 @@ def test_a_model_that_cannot_be_trained_is_not_attacked():
 
     with pytest.raises(ModelError, match="of the protocol could not be trained, so it cannot be attacked: one class"):
         play(FunctionLearner(needs_both), lone, sizes=TINY, seed=0)
+
+
+def test_folds_are_boosted_side_by_side_as_each_by_itself():
+    rng = np.random.default_rng(0)
+    X, used = rng.normal(size=(40, 3)), rng.random((4, 40)) < 0.7
+    sides = np.where(X[:, 0] + rng.normal(size=40) > 0, 1.0, -1.0)
+    *_, (slopes, levels) = islice(_steps(X, sides, used), 6)
+    for m in range(4):
+        *_, (slope, level) = islice(_steps(X, sides, used[m : m + 1]), 6)
+        np.testing.assert_allclose(slopes[m], slope[0])
+        np.testing.assert_allclose(levels[m], level[0])

@@ -274,3 +274,10 @@ def test_unknown_stays_unknown():
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_ratios_in_single_precision_are_bounded_in_double():
+    own = np.array([0.7057982981, 0.1], dtype=np.float32)
+    found = normalised_naive_bayes_bound(own, 12 / 7, 8)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, normalised_naive_bayes_bound(own.astype(float), 12 / 7, 8))

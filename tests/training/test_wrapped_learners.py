@@ -118,3 +118,13 @@ def test_nested_bins_have_the_codes_that_they_have_alone():
     assert deep is not None
     assert np.array_equal(flat.codes, deep.codes)
     assert all(np.array_equal(*pair, equal_nan=True) for pair in zip(flat.encoded, deep.encoded, strict=True))
+
+
+def test_a_seed_that_the_user_fixed_stays_where_the_learner_counts_as_deterministic():
+    """The order of a solver's draws decides between what is equally good; a free seed is that of the fit."""
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    records = Records.from_arrays(X, (X[:, 0] > 0).astype(int))
+    for given, expected in ((7, [7, 7]), (None, [3, 4])):
+        learner = SklearnLearner(LogisticRegression(random_state=given))
+        assert not learner.randomised
+        assert [learner.fit(records, seed=seed).model.estimator.random_state for seed in (3, 4)] == expected

@@ -1,6 +1,7 @@
 """What a comparison of two versions may claim: nothing without evidence, and no less than the files say."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from leakgauge.errors import DataError, LeakgaugeError, ModelError
 from leakgauge.models.linear import minimum
 from leakgauge.versions import Error, Found, Trace, VersionComparison, compare_versions, over_removals
+from leakgauge.versions.linear import gradient_difference
 from leakgauge.versions.removals import _median
 
 N = 300
@@ -505,3 +507,12 @@ def test_rmse_has_no_interval_and_the_median_has_one():
     (found,) = over_removals([one(error) for error in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
     assert found.rmse == pytest.approx(np.sqrt(91 / 6))
     assert (found.median_rmse.value, found.median_rmse.low, found.median_rmse.high) == (3.5, 1.0, 6.0)
+
+
+def test_the_floor_counts_the_size_of_coefficients_and_not_their_sign():
+    X, y = classes(0)
+    old = minimum(fitted(lbfgs(1e-8), X[:N], y[:N]))
+    new = replace(old, theta=np.zeros_like(old.theta))
+    turned = replace(old, theta=-old.theta, penalty=-old.penalty)
+    floors = [gradient_difference(one, new, X[:N], N).floor for one in (old, turned)]
+    np.testing.assert_allclose(*floors)

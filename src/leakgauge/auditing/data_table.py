@@ -49,7 +49,7 @@ class ColumnPart(Part):
         None, description="whether attackers try to infer it (attribute inference); by default if it is sensitive"
     )
     edges: tuple[float, ...] | None = Field(
-        None, min_length=2, description="edges of the bins in which a numeric column is inferred, outermost included"
+        None, description="edges of the bins in which a numeric column is inferred, outermost included"
     )
     prior: tuple[float, ...] | None = Field(
         None, min_length=1, description="how frequent each category or bin is; by default among the records given"

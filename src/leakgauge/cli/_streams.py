@@ -59,7 +59,7 @@ def lasting_streams() -> Iterator[None]:
     before = sys.stdout, sys.stderr
     with ExitStack() as opened:
         for name in ("stdout", "stderr"):
-            stream = getattr(sys, name) or opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stream = getattr(sys, name) or opened.enter_context(open(os.devnull, "w"))
             if hasattr(stream, "reconfigure"):  # a terminal without Unicode shall see "?", not a crash
                 stream.reconfigure(errors="replace")
             setattr(sys, name, Lasting(stream, OSError if name == "stderr" else BrokenPipeError))

@@ -232,7 +232,7 @@ class _Space:
         for j, count in enumerate(self.n_categories):
             ends = np.array([self.low[j], self.high[j]])
             if count:
-                others = np.delete(np.arange(count, dtype=np.float64), int(point[j]))
+                others = np.delete(np.arange(count), int(point[j]))
             elif self.whole[j] and self.high[j] - self.low[j] <= MOST_WHOLE_NUMBERS:
                 others = np.arange(self.low[j], self.high[j] + 1)
             else:

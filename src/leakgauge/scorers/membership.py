@@ -218,8 +218,7 @@ def _evidence(estimator: Any, parts: list[tuple[Data, Data]]) -> tuple[Membershi
     labels = np.concatenate([np.asarray(y) for _, y in parts])
     is_member = np.arange(len(labels)) < len(parts[0][1])
     if not is_classifier(estimator):
-        said = [np.asarray(estimator.predict(X), dtype=np.float64).reshape(-1, 1) for X, y in parts]
-        values = np.concatenate(said)
+        values = np.concatenate([np.reshape(estimator.predict(X), (-1, 1)) for X, y in parts]).astype(np.float64)
         numbers = labels.astype(np.float64)
         errors = (numbers - values[:, 0])[is_member]
         sigma_in = float(np.sqrt(np.mean(errors**2)))

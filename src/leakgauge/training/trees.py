@@ -823,7 +823,7 @@ def last_at_most(sample: Sample, column: Counts, low: Counts, high: Counts, thre
     while (high - low > 1).any():
         middle = (low + high) // 2
         below = sample.values[first_bin + middle] <= threshold
-        low, high = np.where(below, middle, low), np.where(below, high, np.maximum(middle, low + 1))
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
     return low
 
 

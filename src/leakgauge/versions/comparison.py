@@ -596,7 +596,7 @@ def _of_moments(source: str, place: _Place, old: sums.Moments, new: sums.Moments
         is_known = (case.n_stated or 3) <= 2 or _is_among(points[0], error, place)
         return trace(Found.RECORD if is_known else Found.CANNOT_TELL, points, _largest_ratio(spread, error), is_known)
     signal = _largest_ratio(spread, floor)
-    point = (total / np.where(n_gone > 0, n_gone, 1))[None]
+    point = (total / np.maximum(n_gone, 1))[None]
     if signal < 1:
         return trace(Found.CANNOT_TELL, point, signal)
     if has_variances and (n_gone == 1).all() and not sums.is_single(old, new):

@@ -274,3 +274,18 @@ def test_a_record_that_is_never_exchanged_is_no_safe_one():
     with pytest.raises(ModelError, match="some record had 0; raise n_splits"):
         Exchanges(seen, 0.5, 0.95).least_scale(0.1)
     assert math.isnan(Exchanges(seen, 0.5, 0.95).etas(1.0)[1])
+
+
+def test_seeds_of_common_random_numbers_fit_any_library():
+    """NumPy's old generators and scikit-learn take 32 bits."""
+    seeds = []
+
+    class Seen(Mean):
+        def output(self, members, seed):
+            seeds.append(seed)
+            return super().output(members, seed=seed)
+
+    for k in range(20):
+        drawn_exchanges(Seen(np.arange(7.0)[:, None]), 3, np.random.default_rng(k))
+    assert len({*seeds}) == 20
+    assert 0 <= min(seeds) < max(seeds) < 2**32

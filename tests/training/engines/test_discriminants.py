@@ -225,3 +225,28 @@ def test_a_constant_whose_means_are_rounded_is_refused(value, refused):
     assert isinstance(found, Refusal) == refused
     if refused:
         assert "constant within classes" in found.words
+
+
+@pytest.mark.parametrize("solver", ["svd", "lsqr", "eigen"])
+def test_one_record_more_than_two_classes_need_is_enough(solver):
+    """Without one of four, the other of its class is its own mean, and the other class has the spread."""
+    X, y = [[0.0], [2.0], [10.0], [13.0]], list("aabb")
+    found, expected = (one(LinearDiscriminantAnalysis(solver=solver), X, y) for one in (logs, refit_logs))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-12)
+
+
+def test_a_class_of_fewer_records_than_columns_is_trained_without_each_of_its_own():
+    """A penalty makes the covariance regular, and scikit-learn still counts the singular values of the class."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(35, 5)), ["a"] * 5 + ["b"] * 30
+    job = job_of(QuadraticDiscriminantAnalysis(reg_param=0.5), Records.from_arrays(X, y))
+    ready = QuadraticDiscriminants().prepare(job)
+    assert ready.solved.unclear.tolist() == [True] * 5 + [False] * 30
+
+
+@pytest.mark.parametrize(("more", "refused"), [(0.9e-6, False), (1.5e-6, True), (-1.5e-6, True)])
+def test_priors_sum_to_one(more, refused):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), ["a", "b"] * 15
+    job = job_of(LinearDiscriminantAnalysis(priors=[0.5, 0.5 + more]), Records.from_arrays(X, y))
+    assert isinstance(LinearDiscriminants().prepare(job), Refusal) is refused

@@ -392,3 +392,10 @@ def test_odd_tables_and_pipelines_are_refused():
     passed_on = Pipeline([("first", StandardScaler()), ("last", LinearRegression())], transform_input=["X_val"])
     assert fitted_steps(passed_on, WORKED) == "Pipeline(transform_input=...) is not supported"
     assert "not scikit-learn's own Pipeline" in fitted_steps(MyPipeline([("last", LinearRegression())]), WORKED)
+
+
+def test_steps_that_do_nothing_mark_no_record():
+    steps = known(make_pipeline("passthrough", None), WORKED)[2]
+    change = steps.without(np.arange(len(WORKED)))
+    assert not change.unknown.any()
+    assert (steps.width, steps.learns) == (WORKED.shape[1], False)

@@ -88,8 +88,10 @@ class KernelMachine(Solved):
         from scipy.linalg.lapack import dpotrf, dpotri
 
         factor, failed = dpotrf(kernel.matrix.T, lower=1, clean=1)
-        inverse, again = (factor, 1) if failed else dpotri(factor, lower=1, overwrite_c=1)
-        if failed or again:
+        inverse = factor
+        if not failed:
+            inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
+        if failed:
             return "the kernel matrix is not positive definite; raise alpha, or take another kernel"
         return cls(kernel, inverse, y, centred, kernel_of)
 

@@ -596,3 +596,17 @@ def test_a_class_without_its_last_member_behind_a_scaler(weights):
     found, expected = behind_a_scaler(X[:20], np.arange(20) == 3, class_weight=weights)
     assert np.flatnonzero(np.isnan(found)).tolist() == [3] == np.flatnonzero(np.isnan(expected)).tolist()
     np.testing.assert_allclose(np.delete(found, 3), np.delete(expected, 3), atol=1e-7)
+
+
+def test_a_step_is_halved_until_it_gains():
+    """At a score of 30 the logistic function is flat, and Newton's step from there is far too long."""
+    p = problem()
+    w = np.array([0.0, 0, 0, 0, 0, 12.0])
+    z = p.X @ w
+    gradient = p.X.T @ (p.cost * p.errors(z)) + p.penalty * w
+    step = np.linalg.solve(p.factor(z) @ p.factor(z).T, gradient)
+    length = logistic._step_length(p, w, step, z, p.X @ step, float(gradient @ step))
+    assert 0 < length < 1
+    values = [p.value(w - part * step, z - part * (p.X @ step)) for part in (0.0, length, 2 * length)]
+    assert values[1] < values[0]
+    assert values[2] > values[0] - 2e-4 * length * float(gradient @ step)

@@ -1,6 +1,7 @@
 """Logistic regression on many subsets: the minimum itself, for each model, whatever the others are."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.logistic import binary_subsets as logistic_subsets
-from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
+from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets, _Block
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.subsets import DenseSubsets, balanced_subsets, random_subsets
 
@@ -506,3 +507,10 @@ def test_newton_steps_that_go_in_circles_come_to_an_end(monkeypatch):
     found = logistic_subsets._newton(Pool(), X, y, np.ones(20), np.zeros(2), enough=0.0)
     assert len(calls) <= 20 * logistic_subsets.MAX_NEWTON_STEPS + 1
     assert np.isfinite(found.weights).all()
+
+
+def test_the_smallest_cost_of_a_coefficient_is_that_of_the_penalty_or_more():
+    """The bound on a score divides by it, so that more than there is would be false."""
+    block = _Block(*[np.empty(0)] * 5)
+    assert block.least == 1.0
+    assert replace(block, excess=np.array([[0.0, 2.0], [3.0, 0.5]])).least.tolist() == [1.0, 1.5]

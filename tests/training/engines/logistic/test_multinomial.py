@@ -575,3 +575,15 @@ def test_a_record_that_held_two_classes_together():
     )
     records = Records.from_arrays(np.c_[X, X[:, 1] - X[:, 0]], [0, 2, 2, 1, 1, 2, 0, 2])
     check(LogisticRegression(C=1e4), records)
+
+
+def test_no_class_may_be_farther_off_than_the_goal_where_a_record_is_missing():
+    """What is left of each block of M without the record makes its norm larger; the smallest counts."""
+    p = problem(100.0, k=3)
+    fit, removed = minimum(p), np.arange(20)
+    single, penalties = fit.single, np.full((20, p.X.shape[1]), p.penalty)
+    block = engine_file._block(fit, removed, np.ones((20, 3)), np.full(20, 1e-6), penalties)
+    x, weight = single.X[removed], p.weights(fit.p).T[removed]
+    left = 1 - weight * np.einsum("md,kde,me->mk", x, single.inverse, x)
+    assert (left.max(axis=1) > 1.01 * left.min(axis=1)).any()
+    np.testing.assert_allclose(block.goal, 1e-6 * np.sqrt(left.min(axis=1)), rtol=1e-4)
