@@ -96,6 +96,7 @@ def test_it_is_never_replaced(cli: Callable, visits: Path) -> None:
         (("--target", "il"), "--target: no column is called 'il'; did you mean 'ill'?"),
         (("--target", "ill", "--person", "patient"), "--person: no column is called 'patient'"),
         (("--target", "ill", "--model", "model.skops"), "give --holdout"),
+        (("--target", "ill", "--model", "ridge"), "recipe 'ridge' is for regression"),
         (("--target", "nothing"), "nothing"),
     ],
 )
@@ -234,10 +235,3 @@ def test_a_second_id_is_ignored_and_told_why() -> None:
     first, second = guess_columns(table, "y")
     assert (first.name, first.role.value, second.name, second.role.value) == ("id", "id", "case_id", "ignore")
     assert second.why == f"{first.why} (a table has one id)"
-
-
-def test_a_recipe_that_is_not_known_is_not_written(cli: Callable, visits: Path) -> None:
-    printed = cli("init", visits, "--target", "ill", "--model", "no-such-recipe")
-    assert printed.code == 2
-    assert "no-such-recipe" in printed.err
-    assert not Path("audit.toml").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -211,15 +212,17 @@ def test_defences_are_tried_on_what_was_answered_once(serve, servers, tmp_path):
     assert server.rows.total() == n
 
 
-def test_explain_sends_one_request_and_says_how_many_there_will_be(serve, servers):
-    server = serve(servers.mlflow(LOGISTIC.predict))
-    found = lg.explain(lg.Endpoint(server.url), **GIVEN, learner=LOGISTIC, settings=SETTINGS)
+@pytest.mark.parametrize(
+    ("method", "answers", "copies"),
+    [("predict", "labels", ", and 12,000 changed copies of records"), ("predict_proba", "probabilities", "")],
+)
+def test_explain_sends_one_request_and_says_how_many_there_will_be(serve, servers, method, answers, copies):
+    """All 240 records: those that the attacker is given as no members, of whom labels need none, are asked about."""
+    server, settings = serve(servers.mlflow(getattr(LOGISTIC, method))), replace(SETTINGS, population=0.25)
+    found = lg.explain(lg.Endpoint(server.url), **GIVEN, learner=LOGISTIC, settings=settings)
     assert server.n_requests == 1
-    assert found.answers.value == "labels"
-    assert (
-        "Queries to the endpoint: 240 records, 200 of them twice, and 12,000 changed copies of records."
-        in found.questions
-    )
+    assert found.answers.value == answers
+    assert f"Queries to the endpoint: 240 records, 200 of them twice{copies}." in found.questions
 
 
 def test_a_file_audits_an_endpoint_and_continues(serve, servers, tmp_path):

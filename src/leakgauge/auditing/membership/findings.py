@@ -135,7 +135,7 @@ def advantage_finding(
     description: Description,
     situation: Situation,
     n_attacks: int,
-    n_games: int = 0,
+    n_games: int,
 ) -> Finding:
     """The advantage of one attack, of so many, held against the limit, whichever way it points."""
     shared = description.overlap

@@ -123,6 +123,12 @@ def test_the_inverse_of_a_hessian_far_from_round():
     assert curvature.basis.shape[0] % 4 == curvature.basis.shape[1] % 8 == 0
 
 
+def test_no_more_directions_are_held_than_are_far_from_round():
+    """Of eighteen columns that hang together equally, none is near 1; whole vectors hold them."""
+    hessian = np.full((18, 18), 0.9) + 0.1 * np.eye(18)
+    assert InverseHessian.of(hessian).basis.shape == (20, 24)
+
+
 def test_a_singular_hessian_is_an_error():
     with pytest.raises(np.linalg.LinAlgError):
         InverseHessian.of(np.array([[1.0, 2.0], [2.0, 1.0]]))
