@@ -11,9 +11,19 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge import audit, compare_attacks, explain
-from leakgauge.auditing import Document, ReleasedOutputs, ReleaseRule, Settings, subject
-from leakgauge.auditing.document import load
+from leakgauge.auditing import (
+    AuditResult,
+    Document,
+    ReleasedOutputs,
+    ReleaseRule,
+    Settings,
+    Verdict,
+    audit_scores,
+    subject,
+)
+from leakgauge.auditing.document import dump, load
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.membership.findings import ROWS_MEASURES
 from leakgauge.defences import Ensemble, Temperature
 from leakgauge.errors import DataError
 from leakgauge.protecting import protect
@@ -211,3 +221,52 @@ def test_kinds_of_models_and_answers(estimator, settings):
     assert all(attack.auc.n == 40 + n_outside for attack in found.attacks)
     document = Document.of("audit", [found])
     assert apply(document, Limits()) == document
+
+
+def scored(n_in: int, n_out: int, *, seed: int, remembered: float = 0.0, limit: float = 0.25) -> AuditResult:
+    """400 persons of either kind with so many rows each; the model remembers one row of some members."""
+    rng = np.random.default_rng(seed)
+    persons = np.repeat(np.arange(800), np.where(np.arange(800) < 400, n_in, n_out))
+    z = rng.normal(size=len(persons)) + rng.normal(size=800)[persons]
+    first = np.r_[True, np.diff(persons) > 0] & (rng.random(800) < remembered)[persons]
+    z[first & (persons < 400)] = 9.0
+    rule = ReleaseRule(dtp=None, advantage=limit)
+    return audit_scores(persons < 400, logit=z, persons=persons, settings=Settings(rule=rule))
+
+
+@pytest.mark.parametrize(("n_in", "n_out", "unseen"), [(6, 4, "800 rows"), (4, 6, "640 rows"), (10, 1, "3,600 rows")])
+def test_how_many_rows_a_person_has_gives_nobody_away(n_in, n_out, unseen):
+    """Null: of numbers drawn alike the learned attack had an advantage of 0.5 (6 and 4 rows) to 0.9 (10 and 2).
+
+    10 audits with five attacks each, whose lower ends hold together at 95 %: more than 2 fail once in 90.
+    """
+    results = [scored(n_in, n_out, seed=seed) for seed in range(10)]
+    assert sum(one.verdict is Verdict.FAILS for one in results) <= 2
+    for name in ("learned", "gap", "loss-threshold"):
+        found = [attack.advantage.value for one in results for attack in one.attacks if attack.name == name]
+        assert abs(np.mean(found)) < 0.05
+    (told,) = (line for line in results[0].notes if line.startswith("Membership attacks look at"))
+    assert f": {unseen} of persons with more" in told
+
+
+@pytest.mark.parametrize("remembered", [0.0, 1.0])
+def test_rows_that_were_not_looked_at_hide_no_leak(remembered):
+    """One row in ten gives a member away, and others have one row: of ten members it is looked at in one."""
+    results = [scored(10, 1, seed=seed, remembered=remembered) for seed in range(5)]
+    assert all(one.verdict is not Verdict.PASSES for one in results)
+    (found,) = (one for one in results[0].findings if one.measure in ROWS_MEASURES.values())
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "so that 90 % of the rows of a training person, on average, were not looked at" in found.reason
+
+
+def test_rows_that_were_not_looked_at_are_compared_with_the_limit_of_the_gate(tmp_path):
+    (tmp_path / "result.json").write_text(dump(Document.of("x", [scored(10, 1, seed=0, limit=0.95)])))
+    for limit, n in ((0.5, 1), (0.95, 0)):
+        (judged,) = apply(load(tmp_path / "result.json"), Limits(advantage=limit)).audits
+        assert sum(one.measure in ROWS_MEASURES.values() for one in judged.findings) == n
+
+
+def test_a_holdout_with_more_rows_hides_nothing():
+    result = scored(4, 6, seed=0)
+    assert "rows_left_out" not in result.method
+    assert not [one for one in result.findings if one.measure in ROWS_MEASURES.values()]

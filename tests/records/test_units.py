@@ -224,3 +224,35 @@ def test_what_counts_records_refuses_persons_with_several():
     require_one_row_each("a game", one_each)
     with pytest.raises(DataError, match="a game counts records, and a person has up to 5 here"):
         require_one_row_each("a game", one_each, several)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_levelled_rows_tell_nobody_inside_by_their_number(seed):
+    """Both sides keep the smaller size of each rank, so that their distributions differ by rounding of ranks alone."""
+    rng = np.random.default_rng(seed)
+    m, inside = 300, np.arange(300) < rng.integers(20, 280)
+    sizes = np.where(inside, rng.integers(1, 12, m), 1 + rng.geometric(0.4, m))
+    units = Units(rng.permutation(np.repeat(np.arange(m), sizes)))
+    rows = units.levelled(inside, rng)
+    kept = np.bincount(units.of_row[rows], minlength=m)
+    assert (kept >= 1).all()
+    assert (kept <= sizes).all()
+    assert len(np.unique(rows)) == len(rows) < len(units.of_row)
+    assert (np.diff(units.of_row[rows]) >= 0).all()
+    levels = np.arange(1, 30)[:, None]
+    shares = [(kept[side] >= levels).mean(axis=1) for side in (inside, ~inside)]
+    assert np.abs(np.subtract(*shares)).max() <= 1 / inside.sum() + 1 / (~inside).sum()
+    quantiles = [np.quantile(sizes[side], (np.arange(1000) + 0.5) / 1000) for side in (inside, ~inside)]
+    assert kept[inside].mean() == pytest.approx(np.minimum(*quantiles).mean(), rel=0.05)
+
+
+def test_every_row_may_be_kept_and_all_are_where_both_sides_have_as_many():
+    units = Units.of(np.array(list("aaaabbbbcd")))
+    inside = np.array([True, True, False, False])
+    assert units.levelled(inside[[0, 2, 1, 3]], np.random.default_rng(0)).tolist() == list(range(10))
+    drawn = [units.levelled(inside, np.random.default_rng(seed)) for seed in range(60)]
+    assert {len(rows) for rows in drawn} == {4}
+    assert set(np.concatenate(drawn).tolist()) == set(range(10))
+    alone = Units.rows(5)
+    assert alone.levelled(np.arange(5) < 2, np.random.default_rng(0)).tolist() == list(range(5))
+    assert units.levelled(np.ones(4, dtype=bool), np.random.default_rng(0)).tolist() == list(range(10))

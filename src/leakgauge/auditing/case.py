@@ -94,6 +94,17 @@ class Case(Outline):
         return self.units.agreed(self.is_member)
 
     @cached_property
+    def levelled(self) -> Indices:
+        """Rows of the candidates that attacks look at ``[e]``: of members as many for each person as of others."""
+        return self.units.levelled(self.member_units, AuditStream.ROWS.generator(self.settings.seed))
+
+    @cached_property
+    def rows_left_out(self) -> float:
+        """Share of the rows of a member, on average, that attacks do not look at."""
+        kept = np.bincount(self.units.of_row[self.levelled], minlength=len(self.units)) / self.units.sizes
+        return round(float(1 - kept[self.member_units].mean()), 9)
+
+    @cached_property
     def model(self) -> Model:
         """The released model itself, for questions about records that are in no table of answers."""
         return released_model(self.what, self.settings)

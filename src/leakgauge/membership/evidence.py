@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +95,23 @@ class MembershipEvidence:
             raise ModelError(
                 f"steadiness must be one share for each of {len(self.labels)} records, got {np.shape(self.steadiness)}"
             )
+
+    def about(self, rows: NDArray[np.int64]) -> MembershipEvidence:
+        """What the attacker holds about some rows ``[e]`` of the candidates, of each person one at least."""
+
+        def some(values: Any) -> Any:
+            return None if values is None else values[rows]
+
+        return replace(
+            self,
+            answers=self.answers[rows],
+            labels=self.labels[rows],
+            shadows=None if self.shadows is None else self.shadows.about(rows),
+            features=some(self.features),
+            steadiness=some(self.steadiness),
+            members=some(self.members),
+            units=Units(self.of_units.of_row[rows]),
+        )
 
     @property
     def known_members(self) -> Flags:

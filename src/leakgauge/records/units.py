@@ -117,6 +117,32 @@ class Units:
         """Smallest values likewise."""
         return -self.largest(-values)
 
+    def levelled(self, inside: npt.NDArray[np.bool_], rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Rows ``[e]`` of which units inside have as many as those outside: all where they do, and some at random else.
+
+        Of either side the unit of each rank by its rows keeps no more than that of the same rank on the other side, so
+        that the number of rows tells no unit inside from one outside. Where some are left out, the others stand in the
+        order of their units.
+
+        Args:
+            inside: which units are inside, bool ``[m]``.
+            rng: draws the rows that are kept, and the order of units of one size.
+        """
+        everything, kept = np.arange(len(self.of_row)), self.sizes.copy()
+        sides = [np.flatnonzero(side) for side in (inside, ~inside)]
+        if self.single or not all(map(len, sides)):
+            return everything
+        ranked = [side[np.lexsort((rng.random(len(side)), self.sizes[side]))] for side in sides]
+        for side, other in (ranked, ranked[::-1]):
+            same_rank = ((np.arange(len(side)) + 0.5) / len(side) * len(other)).astype(np.int64)
+            kept[side] = np.minimum(self.sizes[side], self.sizes[other[same_rank]])
+        if (kept == self.sizes).all():
+            return everything
+        order = np.lexsort((rng.random(len(self.of_row)), self.of_row))
+        rank = everything - self._starts[self.of_row[order]]
+        rows = np.sort(order[rank < kept[self.of_row[order]]])
+        return rows[np.argsort(self.of_row[rows], kind="stable")]
+
     @cached_property
     def _by_unit(self) -> npt.NDArray[np.int64]:
         return np.argsort(self.of_row, kind="stable")

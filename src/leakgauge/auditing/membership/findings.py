@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
@@ -40,6 +40,12 @@ LEFT_OUT_MEASURES = {
 ROUNDED_MEASURES = {
     "advantage": "membership advantage, digits of the scores",
     "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, digits of the scores",
+}
+"""By the limit that they would have been compared with."""
+
+ROWS_MEASURES = {
+    "advantage": "membership advantage, rows of persons with more than others have",
+    "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, rows of persons with more than others have",
 }
 """By the limit that they would have been compared with."""
 
@@ -467,14 +473,36 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Findin
         'that are as coarse as these, declare it (outputs = "labels", or "binned" with the bin_width, in [release]; '
         "0.000001 where a model gives many records the same answer in full, as one of a few trees does)"
     )
+    return _hidden(rounding.share, rule, ROUNDED_MEASURES, reason, remedy)
+
+
+def rows_finding(share: float, rule: ReleaseRule) -> list[Finding]:
+    """That so many rows of members were not looked at that a leak to one row of each may be among them.
+
+    Args:
+        share: of the rows of a member, on average.
+        rule: where one row gives each of so many members away, so large a part of them goes unseen.
+    """
+    reason = (
+        f"the holdout has fewer rows for a person than the training set, so that {100 * share:.3g} % of the rows of a "
+        "training person, on average, were not looked at: the number of rows itself would distinguish members from others. A "
+        "row that gives a person away may be among them"
+    )
+    return _hidden(
+        share, rule, ROWS_MEASURES, reason, "give holdout persons with as many rows as training persons have"
+    )
+
+
+def _hidden(share: float, rule: ReleaseRule, measures: Mapping[str, str], reason: str, remedy: str) -> list[Finding]:
+    """That a limit cannot be shown to be kept where a larger share than it allows is hidden."""
     allowed = {"advantage": rule.advantage, "tpr_ratio": None if rule.tpr_ratio is None else rule.tpr_ratio / 100}
     return [
         Finding(
-            "membership", ROUNDED_MEASURES[name], None, float(name == "tpr_ratio"), getattr(rule, name),
+            "membership", measures[name], None, float(name == "tpr_ratio"), getattr(rule, name),
             Verdict.CANNOT_TELL, reason, remedy,
         )
         for name, most in allowed.items()
-        if most is not None and rounding.share > most
+        if most is not None and share > most
     ]  # fmt: skip
 
 

@@ -21,7 +21,13 @@ from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
-from leakgauge.membership import Contamination, MembershipAttack, contamination, everyone_as_target
+from leakgauge.membership import (
+    Contamination,
+    MembershipAttack,
+    MembershipEvidence,
+    contamination,
+    everyone_as_target,
+)
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.records import Units
 from leakgauge.statistics import Estimate, GameMean, GameTpr, joint_correlation, joint_quantile, outlier_p_value
@@ -30,7 +36,7 @@ from leakgauge.streams import AuditStream
 from leakgauge.training import HERE, Execution, PredictionTable
 
 if TYPE_CHECKING:
-    from leakgauge.auditing.case import Case
+    pass
 
 QUOTED_RATES = (0.01, 0.001)
 """False-positive rates at which true-positive rates in games are quoted."""
@@ -224,10 +230,10 @@ def _pool(n: int, seed: int) -> Indices:
     return np.sort(AuditStream.GAMES.generator(seed).choice(n, LARGEST_POOL, replace=False))
 
 
-def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:
+def tested_holdout(evidence: MembershipEvidence, drawn: Units) -> Contamination | None:
     """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell."""
     try:
-        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.drawn)
+        return contamination(evidence.shadow_table, evidence.answers, evidence.labels, evidence.known_members, drawn)
     except (DataError, ModelError):  # shadow models of another size, or too few with or without some record
         return None
 

@@ -20,10 +20,12 @@ from leakgauge.auditing.membership.findings import (
     MEMBERSHIP_TAIL_MEASURE,
     OUTLIER_LEVEL,
     ROUNDED_MEASURES,
+    ROWS_MEASURES,
     advantage_measure,
     findings,
     left_out_finding,
     rounded_finding,
+    rows_finding,
     shadows_finding,
     unsteady_finding,
 )
@@ -59,6 +61,7 @@ from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
 from leakgauge.models import AnswerKind
+from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
 from leakgauge.training import PredictionTable, plan
@@ -72,6 +75,9 @@ SHADOWS = "shadow models"
 
 ROUNDING = "rounding"
 """What the method says of scores that seem to be rounded."""
+
+ROWS_LEFT_OUT = "rows_left_out"
+"""What the method says of the rows of members that were not looked at: their share, on average over persons."""
 
 LARGEST_ERROR_OF_SHARE = 0.5
 """A share of the holdout that is known no better is none to be printed."""
@@ -136,7 +142,9 @@ class MembershipAnswer(Answer):
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
         """The advantages and the tails; what kept attacks from being carried out."""
         part, rule = self._judged(case), case.settings.rule
-        return _findings(part, case.description, rule, situation, rounding=_rounding(case))
+        return _findings(
+            part, case.description, rule, situation, rounding=_rounding(case), rows_left_out=case.rows_left_out
+        )
 
     def notes(self, case: Case) -> list[str]:
         """What the shadow models share, which failed, and what the attacker of a regressor is given."""
@@ -159,6 +167,12 @@ class MembershipAnswer(Answer):
                 f"{', '.join(map(one_line, learner.unknown_states))}: a generator, whose start is not known here, so "
                 "that the shadow models draw other numbers. An attacker who knows it does better; give a number to "
                 "see it."
+            )
+        if (n := len(case.candidates) - len(case.levelled)) > 0:
+            said.append(
+                f"Membership attacks look at {len(case.levelled):,} of {len(case.candidates):,} rows: {n:,} rows of "
+                "persons with more of them than persons of the other set were left out at random, as the number of "
+                "rows would distinguish members from others."
             )
         if self.games.played and len(self.games.pool) < len(case.drawn):
             said.append(
@@ -228,7 +242,9 @@ class MembershipAnswer(Answer):
             "attacks": [one.result.title for one in self.attacked],
             "shadow_models": 0 if table is None else len(table),
             "shadow_engine": None if table is None else table.engine,
-        } | ({} if rounding is None else {ROUNDING: rounding.as_json()})
+            **({} if rounding is None else {ROUNDING: rounding.as_json()}),
+            **({ROWS_LEFT_OUT: case.rows_left_out} if case.rows_left_out else {}),
+        }
 
     def columns(self, case: Case) -> Mapping[str, Sequence[Any]]:
         """Score of the strongest attack, success of attacks, and who stands out."""
@@ -294,36 +310,39 @@ class Membership(Question):
             copies=case.asks_copies,
         )
         chosen = tuple(one for one in chosen if not one.knows_members or learns(case))
-        games = NO_GAMES
-        if table is not None:
+        evidence, games, drawn = gather(case, table, usual), NO_GAMES, case.drawn
+        rows = case.levelled
+        if len(rows) < len(case.candidates):
+            evidence, drawn = evidence.about(rows), Units(drawn.of_row[rows])
+        if evidence.shadows is not None:
             games = play(
-                table,
-                case.candidates.labels,
+                evidence.shadows,
+                evidence.labels,
                 chosen,
                 settings,
                 case.telling("attacks in games"),
-                case.candidates.features,
-                case.drawn,
+                evidence.features,
+                drawn,
             )
         success, copies = None, case.overlap.copies
         if table is not None:
             success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.drawn)
         if success is not None:
             success = replace(success, accuracy=success.accuracy[copies.of_row])
-        evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
+        attacked, p_values = list[Attacked](), list[float]()
         # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
         for own, among in ((False, 0), (True, len(settings.own_attacks))):
             family = tuple(one for one in chosen if is_own(one) is own)
             played = games.of(family)
             found = carry_out(
-                family, evidence, case.is_member, settings.rule, case.overlap, games=played, among=among
+                family, evidence, evidence.known_members, settings.rule, case.overlap, games=played, among=among
             )  # fmt: skip
             if played.played:
                 called = {one.attack.name: copies.mean(one.called) for one in found}
                 p_values.append(played.outlier(called, copies.agreed(case.member_units)))
             attacked += found
         claimed, listed = exposed(tuple(attacked), case.member_units)
-        tested = None if table is None or not games.played else tested_holdout(case, table)
+        tested = tested_holdout(evidence, drawn) if games.played else None
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
         return MembershipAnswer(
             tuple(attacked), claimed, listed, table, no_shadows, games, min(p_values, default=None), tested, success,
@@ -337,7 +356,9 @@ class Membership(Question):
         titles, carried_out = [one.title for one in audit.attacks], audit.method.get("attacks")
         lost = [one for one in carried_out if one not in titles] if isinstance(carried_out, list | tuple) else []
         rounding = Rounding.written(audit.method.get(ROUNDING))
-        made = _findings(audit, audit.description, written.rule, written.situation, lost, rounding)
+        rows = audit.method.get(ROWS_LEFT_OUT)
+        rows = float(rows) if isinstance(rows, float | int) and 0 <= rows <= 1 else 0.0
+        made = _findings(audit, audit.description, written.rule, written.situation, lost, rounding, rows)
         if audit.attacks:  # without any, the finding says so
             made += written.unanswered(cls, "attacks", titles, advantage_measure)
         return written.worse_of(made, cls)
@@ -357,8 +378,8 @@ class Membership(Question):
     @classmethod
     def limit_of(cls, finding: Finding) -> str:
         """True-positive rates have a limit of their own."""
-        rates = (TPR_MEASURE, LEFT_OUT_MEASURES["tpr_ratio"], ROUNDED_MEASURES["tpr_ratio"])
-        return "tpr_ratio" if finding.measure in rates else cls.limit
+        rates = (one["tpr_ratio"] for one in (LEFT_OUT_MEASURES, ROUNDED_MEASURES, ROWS_MEASURES))
+        return "tpr_ratio" if finding.measure in (TPR_MEASURE, *rates) else cls.limit
 
     @classmethod
     def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
@@ -394,6 +415,7 @@ def _findings(
     situation: Situation,
     lost: Sequence[str] = (),
     rounding: Rounding | None = None,
+    rows_left_out: float = 0.0,
 ) -> list[Finding]:
     """All that a part of a document comes to under a rule.
 
@@ -404,6 +426,7 @@ def _findings(
         situation: for the advice.
         lost: titles of attacks that the part lacks.
         rounding: of the scores.
+        rows_left_out: share of the rows of members that were not looked at.
     """
 
     def of(judge: Callable[..., list[Finding]]) -> list[Finding]:
@@ -424,4 +447,5 @@ def _findings(
         *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
         *rounded_finding(rounding, rule),
+        *rows_finding(rows_left_out, rule),
     ]
