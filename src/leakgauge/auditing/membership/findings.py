@@ -485,8 +485,8 @@ def rows_finding(share: float, rule: ReleaseRule) -> list[Finding]:
     """
     reason = (
         f"the holdout has fewer rows for a person than the training set, so that {100 * share:.3g} % of the rows of a "
-        "training person, on average, were not looked at: the number of rows itself would distinguish members from others. A "
-        "row that gives a person away may be among them"
+        "training person, on average, were not looked at: the number of rows itself would distinguish members from "
+        "others. A row that gives a person away may be among them"
     )
     return _hidden(
         share, rule, ROWS_MEASURES, reason, "give holdout persons with as many rows as training persons have"
