@@ -24,6 +24,7 @@ from leakgauge.auditing.case import open_case
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
 from leakgauge.auditing.rounding import Grid, _grid, rounding_of
+from leakgauge.auditing.scores import scored_subject
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.report.page import render_html
@@ -465,3 +466,21 @@ def test_a_grid_of_parts_has_half_of_its_places_side_by_side(values: tuple[int, 
     """Of steps between different scores half may be longer than one place."""
     found = _grid(np.array(values) / 7)
     assert (found == (Grid.PARTS, 7)) is grid
+
+
+@pytest.mark.parametrize("short", ["nobody", "all", "members", "others", "one"])
+def test_scores_that_two_programs_have_written_are_told(short: str) -> None:
+    """A null model would fail by that; many scores of 0 and 1, as of a model that is sure of members, do not count."""
+    scores = np.random.default_rng(0).exponential(size=400)
+    member = np.arange(400) < 200
+    scores[:150] = 0.0
+    which = {"nobody": member & ~member, "all": member | ~member, "members": member, "others": ~member}
+    rounded = np.array([float(f"{one:.7g}") for one in scores])
+    loss = np.where(which.get(short, np.arange(400) == 160), rounded, scores)
+    note = scored_subject(member, loss=loss).model.note  # type: ignore[union-attr]
+    said = {
+        "members": "with 7 digits and those of others with 17",
+        "others": "with 17 digits and those of others with 7",
+    }
+    assert (said.get(short, "write all scores in the same way") in note) is (short in said)
+    assert "write all scores" not in scored_subject(member, loss=np.round(loss * 0, 3)).model.note  # type: ignore[union-attr]

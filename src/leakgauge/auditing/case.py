@@ -101,7 +101,7 @@ class Case(Outline):
     @cached_property
     def rows_left_out(self) -> float:
         """Share of the rows of a member, on average, that attacks do not look at."""
-        kept = np.bincount(self.units.of_row[self.levelled], minlength=len(self.units)) / self.units.sizes
+        kept = np.bincount(self.units.of_row[self.levelled]) / self.units.sizes
         return round(float(1 - kept[self.member_units].mean()), 9)
 
     @cached_property

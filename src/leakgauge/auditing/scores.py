@@ -31,6 +31,12 @@ from leakgauge.training import DenseSubsets, PredictionTable
 SUM_SLACK = 1e-3
 """How far the probabilities of a record may add up to something other than 1."""
 
+FEW_WRITTEN, MANY_WRITTEN = 20, 2000
+"""Scores of members, and of others, of which digits are counted: at least, and about at most."""
+
+OTHER_DIGITS = 3
+"""By how many more digits one of two programs writes numbers, at least; fewer are those of the numbers themselves."""
+
 FEWEST_OF_A_KIND = 2
 """Reference models with each record, and without it."""
 
@@ -150,6 +156,7 @@ def scored_subject(
     whose = None if persons is None else _whose(persons, inside, shadow_members)
     if (shadow_members is None) != (shadow_scores is None):
         raise DataError("reference models take both shadow_members and shadow_scores; one of them is missing")
+    rounding, parted = _rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores)
     shadows, covered, useless = None, np.ones(n, dtype=bool), ""
     if shadow_members is not None:
         shadows, covered = _shadows(form, shadow_members, shadow_scores, own.shape, inside)
@@ -173,11 +180,11 @@ def scored_subject(
         name,
         table[inside[order]],
         table[~inside[order]],
-        _Answered(own[order], schema, n - len(order), " ".join(filter(None, [note, useless]))),
+        _Answered(own[order], schema, n - len(order), " ".join(filter(None, [note, parted, useless]))),
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
-        rounding=_rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores),
+        rounding=rounding,
     )
 
 
@@ -235,18 +242,36 @@ def _rounding(
     written: Floats | None,
     shadow_members: Any,
     shadow_scores: Any,
-) -> Rounding | None:
-    """The rounding of the scores, or of those of the reference models if that may hide more."""
+) -> tuple[Rounding | None, str]:
+    """The rounding of the scores, or of those of the reference models if that may hide more.
+
+    And a note, if members and others were written with different numbers of digits.
+    """
 
     def of_true(given: Any) -> Floats:
         numbers = np.asarray(given, dtype=np.float64)
         return numbers[..., np.arange(len(codes)), codes] if form == "probabilities" else numbers
 
-    found = [rounding_of(form, of_true(scores), inside, written=written)]
+    own = of_true(scores)
+    found = [rounding_of(form, own, inside, written=written)]
+    digits, of_others = (_n_digits(own[side]) for side in (inside, ~inside))
+    parted = (
+        f"The scores of members were written with {digits} digits and those of others with {of_others}: an attack may "
+        "distinguish them by that alone. If the model does not answer so, write all scores in the same way."
+    )
     if shadow_members is not None:
         members = np.asarray(shadow_members).astype(bool)
         found.append(rounding_of(form, of_true(shadow_scores), members, of_references=True))
-    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
+    rounding = max((one for one in found if one is not None), key=lambda one: one.share, default=None)
+    return rounding, parted if min(digits, of_others) and abs(digits - of_others) >= OTHER_DIGITS else ""
+
+
+def _n_digits(scores: Floats) -> int:
+    """Significant digits that write nine tenths of scores ``[n]``; 0 of fewer than `FEW_WRITTEN` besides 0 and 1."""
+    known = scores[np.isfinite(scores) & (scores != 0) & (scores != 1)]
+    some = known[:: max(1, len(known) // MANY_WRITTEN)].tolist()
+    digits = [len(repr(abs(one)).split("e")[0].replace(".", "").strip("0")) for one in some]
+    return int(np.quantile(digits, 0.9, method="inverted_cdf")) if len(digits) >= FEW_WRITTEN else 0
 
 
 def _classes(form: str, labels: ArrayLike | None, own: Floats) -> tuple[Indices, tuple[Any, ...]]:
