@@ -266,6 +266,14 @@ def test_rows_that_were_not_looked_at_are_compared_with_the_limit_of_the_gate(tm
         assert sum(one.measure in ROWS_MEASURES.values() for one in judged.findings) == n
 
 
+def test_the_share_of_rows_is_that_of_a_member_on_average():
+    """Of half of the members nine in ten rows, and none of the others."""
+    persons = np.repeat(np.arange(200), np.where(np.arange(200) % 4 == 0, 10, 1))
+    logit = np.random.default_rng(0).normal(size=len(persons))
+    result = audit_scores(persons % 2 == 0, logit=logit, persons=persons, settings=Settings(rule=ReleaseRule(dtp=None)))
+    assert result.method["rows_left_out"] == pytest.approx(0.45)
+
+
 def test_a_holdout_with_more_rows_hides_nothing():
     result = scored(4, 6, seed=0)
     assert "rows_left_out" not in result.method
