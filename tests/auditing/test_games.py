@@ -13,10 +13,10 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.auditing import Description, MembershipAttackResult, ReleaseRule, RocCurve, Settings, Verdict, audit
 from leakgauge.auditing.membership import games
 from leakgauge.auditing.membership.findings import RELEASED_MEASURE, findings, largest_on_model
-from leakgauge.auditing.membership.games import NO_GAMES, Games, Played, play
+from leakgauge.auditing.membership.games import NO_GAMES, Games, Played
 from leakgauge.auditing.membership.question import said_of_holdout
 from leakgauge.auditing.membership.result import AttackGames
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, MembershipEvidence
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.models import AnswerKind, FunctionProbabilities
 from leakgauge.records import Records, Units
@@ -36,6 +36,11 @@ PLAYED = tuple(one for one in ATTACKS + AUDITOR_ATTACKS if not (one.needs_popula
 
 def table_of(answers, members):
     return PredictionTable(answers, AnswerKind.PROBABILITIES, DenseSubsets(members), np.arange(len(members)), "made")
+
+
+def play(table, labels, attacks, settings, units=None):
+    evidence = MembershipEvidence(table.kind, table.answers[0], labels, shadows=table)
+    return games.play(evidence, Units.rows(len(labels)) if units is None else units, attacks, settings)
 
 
 def played_on(p, members, labels):

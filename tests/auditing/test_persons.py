@@ -245,7 +245,7 @@ def test_how_many_rows_a_person_has_gives_nobody_away(n_in, n_out, unseen):
     for name in ("learned", "gap", "loss-threshold"):
         found = [attack.advantage.value for one in results for attack in one.attacks if attack.name == name]
         assert abs(np.mean(found)) < 0.05
-    (told,) = (line for line in results[0].notes if line.startswith("Membership attacks look at"))
+    (told,) = (line for line in results[0].notes if line.startswith("Attacks on the model look at"))
     assert f": {unseen} of persons with more" in told
 
 
@@ -278,3 +278,30 @@ def test_a_holdout_with_more_rows_hides_nothing():
     result = scored(4, 6, seed=0)
     assert "rows_left_out" not in result.method
     assert not [one for one in result.findings if one.measure in ROWS_MEASURES.values()]
+
+
+@pytest.mark.parametrize(
+    ("n_in", "n_out", "leak", "verdict"),
+    [
+        (6, 4, 0.0, Verdict.PASSES),
+        (10, 2, 0.0, Verdict.CANNOT_TELL),
+        (6, 4, 3.0, Verdict.FAILS),
+        (10, 2, 3.0, Verdict.FAILS),
+    ],
+)
+def test_in_games_all_rows_are_looked_at(n_in, n_out, leak, verdict):
+    """A row of half of the persons is answered otherwise by models that were trained on it; 16 reference models."""
+    rng = np.random.default_rng(1)
+    persons = np.repeat(np.arange(600), np.where(np.arange(600) < 300, n_in, n_out))
+    first = np.r_[True, np.diff(persons) > 0] & (rng.random(600) < 0.5)[persons]
+    base = rng.normal(size=len(persons)) + rng.normal(size=600)[persons]
+    halves = [rng.permutation(600) < 300 for _ in range(8)]
+    inside = np.stack([side for half in halves for side in (half, ~half)])[:, persons]
+    scores = base + 0.3 * rng.normal(size=inside.shape) + leak * (first & inside)
+    own = base + 0.3 * rng.normal(size=len(base)) + leak * (first & (persons < 300))
+    settings = Settings(rule=ReleaseRule(dtp=None, advantage=0.15))
+    result = audit_scores(
+        persons < 300, logit=own, persons=persons, shadow_members=inside, shadow_scores=scores, settings=settings
+    )
+    assert result.verdict is verdict
+    assert result.n_games == 16

@@ -49,6 +49,9 @@ ROWS_MEASURES = {
 }
 """By the limit that they would have been compared with."""
 
+MOST_ROWS_UNSEEN = 0.5
+"""Of the rows of a member, on average, that attacks on the audited model pass over where games look at all of them."""
+
 RELEASED_MEASURE = "membership advantage of the audited model itself"
 
 CHECK_HOLDOUT = (
@@ -476,13 +479,17 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Findin
     return _hidden(rounding.share, rule, ROUNDED_MEASURES, reason, remedy)
 
 
-def rows_finding(share: float, rule: ReleaseRule) -> list[Finding]:
+def rows_finding(share: float, rule: ReleaseRule, n_games: int) -> list[Finding]:
     """That so many rows of members were not looked at that a leak to one row of each may be among them.
 
     Args:
         share: of the rows of a member, on average.
         rule: where one row gives each of so many members away, so large a part of them goes unseen.
+        n_games: shadow models that played the target; of them all rows were looked at, and those of the audited model
+            are to show whether it is like them.
     """
+    if n_games and share <= MOST_ROWS_UNSEEN:
+        return []
     reason = (
         f"the holdout has fewer rows for a person than the training set, so that {100 * share:.3g} % of the rows of a "
         "training person, on average, were not looked at: the number of rows itself would distinguish members from "

@@ -33,7 +33,7 @@ from leakgauge.records import Units
 from leakgauge.statistics import Estimate, GameMean, GameTpr, joint_correlation, joint_quantile, outlier_p_value
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.streams import AuditStream
-from leakgauge.training import HERE, Execution, PredictionTable
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     pass
@@ -179,13 +179,11 @@ NO_GAMES = Games({}, np.zeros((0, 0), dtype=bool), np.zeros(0, dtype=np.int64))
 
 
 def play(
-    table: PredictionTable,
-    labels: NDArray[np.generic],
+    evidence: MembershipEvidence,
+    units: Units,
     attacks: Sequence[MembershipAttack],
     settings: Settings,
     execution: Execution = HERE,
-    features: Floats | None = None,
-    units: Units | None = None,
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -193,20 +191,20 @@ def play(
     more than `LARGEST_POOL` candidates so many are drawn at random, without a look at what models say about them.
 
     Args:
-        table: answers of the shadow models about the candidates.
-        labels: of the candidates ``[n]``.
+        evidence: the candidates, and answers of the shadow models about them; without any nothing is played.
+        units: which of the candidates are in training sets together.
         attacks: to play.
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
-        features: of the candidates ``[n, d]``, for attacks that read them.
-        units: whose candidate each is; by default each is by itself.
     """
+    table, labels, features = evidence.shadows, evidence.labels, evidence.features
+    if table is None:
+        return NO_GAMES
     members = table.members
     n_in = members.sum(axis=0)
     if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
-    units = Units.rows(len(labels)) if units is None else units
     pool, played = _pool(len(units), settings.seed), dict[str, Played]()
     if len(pool) < len(units):
         rows, of_row = units.rows_of(pool)

@@ -29,7 +29,7 @@ from leakgauge.auditing.membership.findings import (
     shadows_finding,
     unsteady_finding,
 )
-from leakgauge.auditing.membership.games import NO_GAMES, Games, play, tested_holdout
+from leakgauge.auditing.membership.games import Games, play, tested_holdout
 from leakgauge.auditing.membership.groups import by_groups, check_groups
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
@@ -170,7 +170,7 @@ class MembershipAnswer(Answer):
             )
         if (n := len(case.candidates) - len(case.levelled)) > 0:
             said.append(
-                f"Membership attacks look at {len(case.levelled):,} of {len(case.candidates):,} rows: {n:,} rows of "
+                f"Attacks on the model look at {len(case.levelled):,} of {len(case.candidates):,} rows: {n:,} rows of "
                 "persons with more of them than persons of the other set were left out at random, as the number of "
                 "rows would distinguish members from others."
             )
@@ -310,20 +310,13 @@ class Membership(Question):
             copies=case.asks_copies,
         )
         chosen = tuple(one for one in chosen if not one.knows_members or learns(case))
-        evidence, games, drawn = gather(case, table, usual), NO_GAMES, case.drawn
-        rows = case.levelled
-        if len(rows) < len(case.candidates):
+        evidence, drawn = gather(case, table, usual), case.drawn
+        tell = case.telling("attacks in games")
+        # In games persons are in training sets at random, however many rows they have; then all rows are looked at.
+        games = alike = play(evidence, drawn, chosen, settings, tell)
+        if len(rows := case.levelled) < len(case.candidates):
             evidence, drawn = evidence.about(rows), Units(drawn.of_row[rows])
-        if evidence.shadows is not None:
-            games = play(
-                evidence.shadows,
-                evidence.labels,
-                chosen,
-                settings,
-                case.telling("attacks in games"),
-                evidence.features,
-                drawn,
-            )
+            alike = play(evidence, drawn, chosen, settings, tell)
         success, copies = None, case.overlap.copies
         if table is not None:
             success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.drawn)
@@ -339,7 +332,7 @@ class Membership(Question):
             )  # fmt: skip
             if played.played:
                 called = {one.attack.name: copies.mean(one.called) for one in found}
-                p_values.append(played.outlier(called, copies.agreed(case.member_units)))
+                p_values.append(alike.of(family).outlier(called, copies.agreed(case.member_units)))
             attacked += found
         claimed, listed = exposed(tuple(attacked), case.member_units)
         tested = tested_holdout(evidence, drawn) if games.played else None
@@ -447,5 +440,5 @@ def _findings(
         *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
         *rounded_finding(rounding, rule),
-        *rows_finding(rows_left_out, rule),
+        *rows_finding(rows_left_out, rule, part.n_games),
     ]
