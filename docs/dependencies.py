@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 USES = {
+    "catboost": "files of its models, in tests",
     "cloudpickle": "sends learners and functions to worker processes",
     "coverage": "which tests run which lines, for tests of the tests",
     "cryptography": "signs runs and verifies signatures (Ed25519)",
@@ -31,6 +32,7 @@ USES = {
     "jinja2": "the HTML report",
     "joblib": "worker processes",
     "jsonschema": "checks documents against their schemas in tests",
+    "lightgbm": "files of its models, in tests",
     "matplotlib": "pictures in notebooks",
     "mypy": "checks types",
     "myst-parser": "the pages of the documentation site",
@@ -38,6 +40,7 @@ USES = {
     "nbclient": "executes notebooks in tests",
     "nbformat": "reads notebooks in tests",
     "numpy": "arrays",
+    "onnxruntime": "answers of ONNX files, in tests",
     "ortools": "solves for training records of forests",
     "pandas": "data frames of results",
     "pillow": "reads JPEG images",
@@ -48,12 +51,13 @@ USES = {
     "pytest": "runs the tests",
     "pytest-timeout": "ends tests that hang",
     "pytest-xdist": "runs tests side by side",
-    "rich": "text and tables on terminals",
     "pyyaml": "reads YAML in tests",
+    "rich": "text and tables on terminals",
     "ruff": "checks and formats the code",
     "safetensors": "weights of PyTorch modules without pickle",
     "scikit-learn": "models, preprocessing and small data sets",
     "scipy": "distributions, solvers and sparse matrices",
+    "skl2onnx": "makes ONNX files in tests",
     "skops": "model files without pickle",
     "sphinx": "the documentation site",
     "statsmodels": "checks statistics against it in tests",
@@ -61,6 +65,7 @@ USES = {
     "torch": "PyTorch modules, DP-SGD, training on accelerators",
     "typer": "the command line",
     "vadersentiment": "labels of the Enron e-mails",
+    "xgboost-cpu": "files of XGBoost's models, in tests",
 }
 
 EXTRAS = {
