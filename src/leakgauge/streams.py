@@ -68,7 +68,7 @@ class AuditStream(Stream):
     CANARIES = b"canaries"  # and their coins, which no training may draw
     GAMES = b"games"  # whom games are played about, where there are very many
     INFERRED = b"inferred"  # at whom attribute inference is played, where there are very many
-    ROWS = b"rows"  # of persons with more of them than those of the other set
+    ROWS = b"levelled rows"  # of persons with more of them than those of the other set
     ATTACK_ORDER = b"attack order"  # in which attacks of the user's are shown the candidates
 
 

@@ -156,7 +156,6 @@ def scored_subject(
     whose = None if persons is None else _whose(persons, inside, shadow_members)
     if (shadow_members is None) != (shadow_scores is None):
         raise DataError("reference models take both shadow_members and shadow_scores; one of them is missing")
-    rounding, parted = _rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores)
     shadows, covered, useless = None, np.ones(n, dtype=bool), ""
     if shadow_members is not None:
         shadows, covered = _shadows(form, shadow_members, shadow_scores, own.shape, inside)
@@ -166,6 +165,7 @@ def scored_subject(
                 f"{n_useless} of the reference models were left out, as they were trained on the audited model's own "
                 "training set or on exactly the other records."
             )
+    rounding, parted = _rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores)
     order = np.concatenate([np.flatnonzero(inside & covered), np.flatnonzero(~inside & covered)])
     record = Column(RECORD, Kind.CATEGORICAL, categories=tuple(range(len(order))))  # no two are alike
     schema = Schema((record, *columns), Column(LABEL, Kind.CATEGORICAL, Role.TARGET, tuple(classes or names)))
