@@ -193,3 +193,15 @@ def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callabl
     code, out, err = cli("inspect", name, "--data", config())
     assert (code, out) == (2, "")
     assert "RandomForestClassifier raised ValueError in apply" in err
+
+
+def test_names_and_verdicts_of_checks_are_never_wrapped(
+    cli: Cli, train: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reasons are, however narrow the terminal is."""
+    monkeypatch.setenv("COLUMNS", "72")
+    train[["age", "hours", "income"]].to_csv("two.csv", index=False)
+    name = stored(LogisticRegression().fit(train[["age", "hours"]], train.income))
+    out = cli("inspect", name, "--data", "two.csv", "--target", "income").out
+    for check in ("residual degrees of freedom", "persons per column"):
+        assert re.search(rf"^ *{check} +(passes|fails|not applicable|cannot tell)\b", out, re.M), out

@@ -196,6 +196,8 @@ def test_table_1_has_all_three_attacks_and_their_order():
     found = tiny(long_table_1, ((NETWORK, PURCHASE_LIKE),))
     for attack in ("untargeted", "frequency", "distance"):
         assert sum(f": {attack}, " in row.what for row in found.rows) >= 4
+    doubted = [row.what for row in found.rows if "does not follow from the printed precision" in row.note]
+    assert [what.split(": ")[1] for what in doubted] == ["frequency, F1"]
     leads = [row for row in found.rows if ", lead over " in row.what]
     assert {row.published for row in leads} == {None}
     assert [row.reference for row in leads] == [0.1853, 0.0423, None]
