@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Document, Run, Settings, audit
 from leakgauge.auditing.document import dump, load, schema
+from leakgauge.auditing.drawn import histogram
 from leakgauge.errors import StoreError
 from leakgauge.report import page
 from leakgauge.report.page import write_report
@@ -133,3 +134,10 @@ def test_a_folder_of_another_audit_is_not_touched(tmp_path):
     (tmp_path / "full" / "letter.txt").touch()
     with pytest.raises(StoreError, match="is not empty and holds no audit"):
         Run.start(tmp_path / "full", {"seed": 0})
+
+
+def test_infinite_values_of_a_histogram_are_counted_apart():
+    found = histogram(np.array([0.5, np.inf, 3.0, np.inf, np.inf]), 2.0)
+    assert (found.n_infinite, sum(found.counts), found.n) == (3, 2, 5)
+    assert found.edges[0] == 0.0
+    assert found.edges[-1] == 3.0

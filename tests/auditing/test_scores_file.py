@@ -211,6 +211,7 @@ def test_the_average_of_references_is_that_of_arrays(tmp_path: Path) -> None:
     scores = pd.DataFrame({"record": record, "member": record < 50, "loss": rows[0]})
     references = stacked(record, inside[:, record], loss=rows[1:]).rename(columns={"id": "record"})
     found = audited(tmp_path, scores, references)
+    assert any("Answers of reference models were averaged likewise" in note for note in found.notes)
     means = rows.reshape(9, 100, 2).mean(axis=2)
     same = audit_scores(
         np.arange(100) < 50, loss=means[0], shadow_members=inside, shadow_scores=means[1:], settings=SETTINGS

@@ -12,6 +12,7 @@ import pytest
 
 from leakgauge.errors import DataError
 from leakgauge.records import Records, read_table
+from leakgauge.records._tables import _as_array
 
 CSV = 'name,age,city\n"a, b",31,?\n"multi\nline",,NA\n,47,\n'
 ROWS = [
@@ -148,3 +149,11 @@ def test_errors_of_npz(tmp_path):
     damaged[5000] ^= 1
     refuses("cannot be read: it is a damaged archive", write(tmp_path / "t.npz", bytes(damaged)))
     refuses("has no rows", saved(X=np.zeros((0, 2))))
+
+
+def test_rows_of_numbers_and_rows_of_other_things_stay_what_they_are():
+    """A list of arrays is stacked where all are numbers; NumPy would turn numbers beside words into words."""
+    mixed = _as_array([np.array([1.0, 2.0]), np.array(["a", "b"])])
+    assert mixed.dtype == object
+    assert mixed.tolist() == [[1.0, 2.0], ["a", "b"]]
+    assert _as_array([np.array([1.0, 2.0]), np.array([3, 4])]).dtype == np.float64

@@ -20,7 +20,7 @@ from leakgauge.auditing.attributes.findings import findings as attribute_finding
 from leakgauge.auditing.membership.findings import findings as membership_findings
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.properties.findings import findings as property_findings
-from leakgauge.report import render_html, statement, words
+from leakgauge.report import changes, render_html, statement, words
 from leakgauge.report.chapters import CHAPTERS, attributes, influence, membership, properties
 from leakgauge.statistics import Estimate, TailOdds
 
@@ -561,3 +561,10 @@ def test_the_order_of_attacks_and_games_changes_no_finding(documents, at):
         assert found == first
     assert all(first.values())
     assert first["tails"][0].estimate.value == 30.0
+
+
+def test_what_was_not_measured_in_one_of_two_audits_is_said():
+    measured = Estimate(0.25, 0.125, 0.5, 0.95, "example", 100)
+    finding = Finding("membership", "example", measured, 0.0, 0.1, Verdict.FAILS, "", "")
+    assert changes._value(finding, 3).startswith("0.250")
+    assert changes._value(None, 3) == changes._value(replace(finding, estimate=None), 3) == "not measured"

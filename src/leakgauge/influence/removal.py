@@ -103,7 +103,7 @@ class Cells:
             raise ValueError(f"n_categories {widths.tolist()} have more combinations than can be numbered (2^62)")
         n_combinations = int(np.prod(sizes))
         if n_combinations <= COUNTERS_PER_RECORD * len(codes):
-            seen = np.bincount(numbers, minlength=n_combinations)
+            seen = np.bincount(numbers)
             found = np.flatnonzero(seen)
             counts, place = seen[found], np.zeros(n_combinations, dtype=np.int64)
             place[found] = np.arange(len(found))

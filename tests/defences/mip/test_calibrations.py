@@ -420,3 +420,11 @@ def test_a_pipeline_that_learns_is_refused():
     pool = Records.from_arrays(np.arange(8.0)[:, None], np.arange(8.0) / 3)
     with pytest.raises(ModelError, match="StandardScaler is fitted on the data, and that would be released without"):
         ModelParameters(SklearnLearner(make_pipeline(StandardScaler(), Ridge())), pool)
+
+
+def test_gaussian_noise_is_as_large_as_deviations_and_no_higher_moment():
+    """Of a heavy-tailed output the fourth moment is far above; both estimates are of the same splits."""
+    algorithm = Statistic(lambda rows: rows.max(axis=0), rng().standard_t(2, size=(40, 2)))
+    deviations = calibrate(algorithm, eta=0.1, rng=rng(), calibration=Tight(2.0)).noise.sigma
+    gaussian = calibrate(algorithm, eta=0.1, rng=rng(), calibration=TightGaussian()).noise.deviations
+    np.testing.assert_allclose(gaussian, math.sqrt(2) / (0.1 * math.sqrt(2 * math.pi)) * deviations)

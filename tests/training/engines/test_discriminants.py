@@ -213,7 +213,7 @@ def test_the_inverse_equals_inverting_for_each():
 
 
 @pytest.mark.parametrize(
-    ("value", "refused"), [(0.1, True), (1 / 3, True), (1e17 + 16, True), (3.0, False), (0.0, False)]
+    ("value", "refused"), [(0.1, True), (1 / 3, True), (1000.1, True), (1e17 + 16, True), (3.0, False), (0.0, False)]
 )
 def test_a_constant_whose_means_are_rounded_is_refused(value, refused):
     """scikit-learn divides by the deviation of the rounding errors, which then count like any feature."""

@@ -282,8 +282,7 @@ class ClassCentredRows:
         # 'lsqr' solves equations in the units of the features, and so does all shrinkage.
         if wanted.solver != "lsqr" and not wanted.shrinkage:
             scale = np.sqrt(np.einsum("ij,ij->j", rows, rows) / len(rows))
-            if scale.min() <= ROUNDING_DEVIATION_SHARE * max(X.max(), -X.min()):
-                scale[scale <= ROUNDING_DEVIATION_SHARE * np.abs(X).max(axis=0)] = 1.0
+            scale[scale <= ROUNDING_DEVIATION_SHARE * np.abs(X).max(axis=0)] = 1.0
         return cls(rows, means, _priors(case) @ means, present, weighted, scale)
 
 

@@ -298,6 +298,22 @@ def test_hardly_any_penalty_takes_a_hessian_of_each_model(size, monkeypatch):
     assert len(alone) > 2
 
 
+def test_a_query_far_out_is_not_certain(monkeypatch):
+    """What Newton's method leaves of the weights is multiplied by the query."""
+    records = people(200, 3, 11)
+    sure, method = [], logistic_subsets.weights_alone
+
+    def far_out(pool, members, start, queries):
+        found = [method(pool, members, start, factor * queries) for factor in (1.0, 1e12)]
+        sure.append([certain for _, certain in found])
+        return found[0]
+
+    monkeypatch.setattr(logistic_subsets, "weights_alone", far_out)
+    check(LogisticRegression(C=1e7), records, few(records, 100, 5))
+    assert [True, False] in sure
+    assert not any(far for _, far in sure)
+
+
 def test_features_on_very_different_scales():
     data = load_breast_cancer()
     records = Records.from_arrays(data.data[:, [0, 3, 4, 13]], data.target)

@@ -353,8 +353,8 @@ def _network_classes(job: Job) -> tuple[NDArray[np.int32], Indices]:
 
     scikit-learn knows the classes that occur, sorted by their labels; the schema may have others, in any order.
     """
-    codes = np.unique(job.records.labels)
-    columns = np.asarray(codes[np.argsort(job.records.schema.decode_labels(codes), kind="stable")], dtype=np.int64)
+    codes = np.unique(job.records.labels).astype(np.int64)
+    columns = codes[np.argsort(job.records.schema.decode_labels(codes), kind="stable")]
     place = np.empty(len(job.records.schema.classes), dtype=np.int32)
     place[columns] = np.arange(len(columns))
     return place[job.records.labels], columns
