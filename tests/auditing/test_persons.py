@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,10 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROWS_MEASURES
 from leakgauge.defences import Ensemble, Temperature
 from leakgauge.errors import DataError
+from leakgauge.membership.learned import cross_fitted
+from leakgauge.models import AnswerKind
 from leakgauge.protecting import protect
-from leakgauge.records import Task, from_pair
+from leakgauge.records import Task, Units, from_pair
 
 
 def visits(n_persons: int, seed: int = 0, *, most: int = 5, person_effect: float = 1.0) -> pd.DataFrame:
@@ -234,7 +237,7 @@ def scored(n_in: int, n_out: int, *, seed: int, remembered: float = 0.0, limit: 
     return audit_scores(persons < 400, logit=z, persons=persons, settings=Settings(rule=rule))
 
 
-@pytest.mark.parametrize(("n_in", "n_out", "unseen"), [(6, 4, "800 rows"), (4, 6, "640 rows"), (10, 1, "3,600 rows")])
+@pytest.mark.parametrize(("n_in", "n_out", "unseen"), [(6, 4, "800"), (4, 6, "640"), (10, 1, "3,600")])
 def test_how_many_rows_a_person_has_gives_nobody_away(n_in, n_out, unseen):
     """Null: of numbers drawn alike the learned attack had an advantage of 0.5 (6 and 4 rows) to 0.9 (10 and 2).
 
@@ -245,8 +248,8 @@ def test_how_many_rows_a_person_has_gives_nobody_away(n_in, n_out, unseen):
     for name in ("learned", "gap", "loss-threshold"):
         found = [attack.advantage.value for one in results for attack in one.attacks if attack.name == name]
         assert abs(np.mean(found)) < 0.05
-    (told,) = (line for line in results[0].notes if line.startswith("Attacks on the model look at"))
-    assert f": {unseen} of persons with more" in told
+    (told,) = (line for line in results[0].notes if line.startswith("Attacks on the audited model use"))
+    assert f" rows. {unseen} rows, drawn at random, were left out" in told
 
 
 @pytest.mark.parametrize("remembered", [0.0, 1.0])
@@ -256,7 +259,7 @@ def test_rows_that_were_not_looked_at_hide_no_leak(remembered):
     assert all(one.verdict is not Verdict.PASSES for one in results)
     (found,) = (one for one in results[0].findings if one.measure in ROWS_MEASURES.values())
     assert found.verdict is Verdict.CANNOT_TELL
-    assert "so that 90 % of the rows of a training person, on average, were not looked at" in found.reason
+    assert "left out 90 % of the rows of a training person on average" in found.reason
 
 
 def test_rows_that_were_not_looked_at_are_compared_with_the_limit_of_the_gate(tmp_path):
@@ -264,6 +267,31 @@ def test_rows_that_were_not_looked_at_are_compared_with_the_limit_of_the_gate(tm
     for limit, n in ((0.5, 1), (0.95, 0)):
         (judged,) = apply(load(tmp_path / "result.json"), Limits(advantage=limit)).audits
         assert sum(one.measure in ROWS_MEASURES.values() for one in judged.findings) == n
+
+
+@pytest.mark.parametrize("broken", ["many", -0.5, 2.0, [0.1]])
+def test_a_share_of_rows_that_cannot_be_read_does_not_pass(broken):
+    result = scored(4, 4, seed=0)
+    judged = apply(Document.of("x", [replace(result, method={**result.method, "rows_left_out": broken})]), Limits())
+    (found,) = (one for one in judged.audits[0].findings if one.measure in ROWS_MEASURES.values())
+    assert found.verdict is Verdict.CANNOT_TELL
+
+
+def test_the_learned_attack_reads_the_number_of_rows_unless_both_sets_have_as_many():
+    """The figure of the page on persons: of scores drawn alike, 6 rows against 4; then of the rows that are left."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(800), np.where(np.arange(800) < 400, 6, 4))
+    z = rng.normal(size=len(persons)) + rng.normal(size=800)[persons]
+    logs, labels = np.stack([-np.logaddexp(0, -z), -np.logaddexp(0, z)], axis=1), np.zeros(len(z), dtype=int)
+    inside, units = np.arange(800) < 400, Units(persons)
+    found = []
+    for rows in (np.arange(len(z)), units.levelled(inside, rng)):
+        own = Units(persons[rows])
+        p = cross_fitted(AnswerKind.PROBABILITIES, logs[rows], labels[rows], persons[rows] < 400, seed=0, units=own)
+        called = own.agreed(p) > 0.5
+        found.append(called[inside].mean() - called[~inside].mean())
+    assert found[0] > 0.35
+    assert abs(found[1]) < 0.15
 
 
 def test_the_share_of_rows_is_that_of_a_member_on_average():

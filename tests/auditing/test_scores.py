@@ -479,8 +479,8 @@ def test_scores_that_two_programs_have_written_are_told(short: str) -> None:
     loss = np.where(which.get(short, np.arange(400) == 160), rounded, scores)
     note = scored_subject(member, loss=loss).model.note  # type: ignore[union-attr]
     said = {
-        "members": "with 7 digits and those of others with 17",
-        "others": "with 17 digits and those of others with 7",
+        "members": "have 7 digits and scores of non-members have 17",
+        "others": "have 17 digits and scores of non-members have 7",
     }
-    assert (said.get(short, "write all scores in the same way") in note) is (short in said)
+    assert (said.get(short, "write all scores") in note) is (short in said)
     assert "write all scores" not in scored_subject(member, loss=np.round(loss * 0, 3)).model.note  # type: ignore[union-attr]

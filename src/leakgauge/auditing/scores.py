@@ -165,7 +165,7 @@ def scored_subject(
                 f"{n_useless} of the reference models were left out, as they were trained on the audited model's own "
                 "training set or on exactly the other records."
             )
-    rounding, parted = _rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores)
+    parted = _written_apart(_of_true(form, given[form], codes), inside)
     order = np.concatenate([np.flatnonzero(inside & covered), np.flatnonzero(~inside & covered)])
     record = Column(RECORD, Kind.CATEGORICAL, categories=tuple(range(len(order))))  # no two are alike
     schema = Schema((record, *columns), Column(LABEL, Kind.CATEGORICAL, Role.TARGET, tuple(classes or names)))
@@ -184,7 +184,7 @@ def scored_subject(
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
-        rounding=rounding,
+        rounding=_rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores),
     )
 
 
@@ -242,28 +242,30 @@ def _rounding(
     written: Floats | None,
     shadow_members: Any,
     shadow_scores: Any,
-) -> tuple[Rounding | None, str]:
-    """The rounding of the scores, or of those of the reference models if that may hide more.
-
-    And a note, if members and others were written with different numbers of digits.
-    """
-
-    def of_true(given: Any) -> Floats:
-        numbers = np.asarray(given, dtype=np.float64)
-        return numbers[..., np.arange(len(codes)), codes] if form == "probabilities" else numbers
-
-    own = of_true(scores)
-    found = [rounding_of(form, own, inside, written=written)]
-    digits, of_others = (_n_digits(own[side]) for side in (inside, ~inside))
-    parted = (
-        f"The scores of members were written with {digits} digits and those of others with {of_others}: an attack may "
-        "distinguish them by that alone. If the model does not answer so, write all scores in the same way."
-    )
+) -> Rounding | None:
+    """The rounding of the scores, or of those of the reference models if that may hide more."""
+    found = [rounding_of(form, _of_true(form, scores, codes), inside, written=written)]
     if shadow_members is not None:
         members = np.asarray(shadow_members).astype(bool)
-        found.append(rounding_of(form, of_true(shadow_scores), members, of_references=True))
-    rounding = max((one for one in found if one is not None), key=lambda one: one.share, default=None)
-    return rounding, parted if min(digits, of_others) and abs(digits - of_others) >= OTHER_DIGITS else ""
+        found.append(rounding_of(form, _of_true(form, shadow_scores, codes), members, of_references=True))
+    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
+
+
+def _of_true(form: str, given: Any, codes: Indices) -> Floats:
+    """The scores of what is true ``[..., n]``."""
+    numbers = np.asarray(given, dtype=np.float64)
+    return numbers[..., np.arange(len(codes)), codes] if form == "probabilities" else numbers
+
+
+def _written_apart(scores: Floats, inside: Flags) -> str:
+    """A note, if scores ``[n]`` of members and of others were written with different numbers of digits."""
+    digits, of_others = (_n_digits(scores[side]) for side in (inside, ~inside))
+    if not min(digits, of_others) or abs(digits - of_others) < OTHER_DIGITS:
+        return ""
+    return (
+        f"Scores of members have {digits} digits and scores of non-members have {of_others}, which alone may "
+        "distinguish them. If the model itself does not do this, write all scores with the same number of digits."
+    )
 
 
 def _n_digits(scores: Floats) -> int:

@@ -44,8 +44,8 @@ ROUNDED_MEASURES = {
 """By the limit that they would have been compared with."""
 
 ROWS_MEASURES = {
-    "advantage": "membership advantage, rows of persons with more than others have",
-    "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, rows of persons with more than others have",
+    "advantage": "membership advantage, rows that were left out",
+    "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, rows that were left out",
 }
 """By the limit that they would have been compared with."""
 
@@ -491,9 +491,9 @@ def rows_finding(share: float, rule: ReleaseRule, n_games: int) -> list[Finding]
     if n_games and share <= MOST_ROWS_UNSEEN:
         return []
     reason = (
-        f"the holdout has fewer rows for a person than the training set, so that {100 * share:.3g} % of the rows of a "
-        "training person, on average, were not looked at: the number of rows itself would distinguish members from "
-        "others. A row that gives a person away may be among them"
+        "holdout persons have fewer rows than training persons, so the attacks on the audited model left out "
+        f"{100 * share:.3g} % of the rows of a training person on average: the number of rows alone would distinguish "
+        "members from non-members. A leak in the rows left out would not be detected"
     )
     return _hidden(
         share, rule, ROWS_MEASURES, reason, "give holdout persons with as many rows as training persons have"

@@ -170,9 +170,9 @@ class MembershipAnswer(Answer):
             )
         if (n := len(case.candidates) - len(case.levelled)) > 0:
             said.append(
-                f"Attacks on the model look at {len(case.levelled):,} of {len(case.candidates):,} rows: {n:,} rows of "
-                "persons with more of them than persons of the other set were left out at random, as the number of "
-                "rows would distinguish members from others."
+                f"Attacks on the audited model use {len(case.levelled):,} of {len(case.candidates):,} rows. {n:,} "
+                "rows, drawn at random, were left out so that training and holdout persons have equally many: otherwise "
+                "the number of rows would distinguish members from non-members."
             )
         if self.games.played and len(self.games.pool) < len(case.drawn):
             said.append(
@@ -349,8 +349,8 @@ class Membership(Question):
         titles, carried_out = [one.title for one in audit.attacks], audit.method.get("attacks")
         lost = [one for one in carried_out if one not in titles] if isinstance(carried_out, list | tuple) else []
         rounding = Rounding.written(audit.method.get(ROUNDING))
-        rows = audit.method.get(ROWS_LEFT_OUT)
-        rows = float(rows) if isinstance(rows, float | int) and 0 <= rows <= 1 else 0.0
+        rows = audit.method.get(ROWS_LEFT_OUT, 0.0)
+        rows = float(rows) if isinstance(rows, float | int) and 0 <= rows <= 1 else 1.0  # unreadable: it does not pass
         made = _findings(audit, audit.description, written.rule, written.situation, lost, rounding, rows)
         if audit.attacks:  # without any, the finding says so
             made += written.unanswered(cls, "attacks", titles, advantage_measure)
