@@ -171,8 +171,8 @@ class MembershipAnswer(Answer):
         if (n := len(case.candidates) - len(case.levelled)) > 0:
             said.append(
                 f"Attacks on the audited model use {len(case.levelled):,} of {len(case.candidates):,} rows. {n:,} "
-                "rows, drawn at random, were left out so that training and holdout persons have equally many: otherwise "
-                "the number of rows would distinguish members from non-members."
+                "rows, drawn at random, were left out so that training and holdout persons have equally many: "
+                "otherwise the number of rows would distinguish members from non-members."
             )
         if self.games.played and len(self.games.pool) < len(case.drawn):
             said.append(
