@@ -284,6 +284,35 @@ def test_reference_models_whose_scores_lost_their_digits_do_not_make_a_model_pas
         assert all("reference models" in one.reason for one in rounded)
 
 
+@pytest.mark.parametrize("n_rows", [1, 20])
+def test_digits_that_few_rows_of_many_persons_lost_may_hide_a_leak_to_these(n_rows: int) -> None:
+    """5 % of the rows are cut to 0; with 20 rows each 64 % of the persons have one, and one row gives her away."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(4000), n_rows)
+    cut = rng.random(len(persons)) < 0.05
+    loss = np.where(cut, 0.0, 0.001 + rng.exponential(size=len(persons)).round(3))
+    found = rounding_of("loss", loss, persons < 2000, persons=persons)
+    assert found is not None
+    assert found.share == pytest.approx(1 - 0.95**n_rows, abs=0.03)
+    one_by_one = rounding_of("loss", loss, persons < 2000)
+    assert one_by_one is not None
+    assert one_by_one.share == pytest.approx(0.05, abs=0.01)
+    rule = ReleaseRule(dtp=None, advantage=0.3)
+    result = audit_scores(persons < 2000, loss=loss, persons=persons, settings=Settings(rule=rule))
+    assert result.verdict is (Verdict.PASSES if n_rows == 1 else Verdict.CANNOT_TELL)
+
+
+def test_the_share_of_persons_is_that_of_each_reference_model() -> None:
+    """Of two models; of the first all persons have a row that was cut, of the second none."""
+    rng = np.random.default_rng(0)
+    persons, inside = np.repeat(np.arange(100), 2), np.repeat(rng.permutation(100) < 50, 2)
+    loss = 0.001 + rng.exponential(size=(2, 200)).round(3)
+    loss[0, ::2] = 0.0
+    found = rounding_of("loss", loss, np.stack([inside, ~inside]), persons=persons, of_references=True)
+    assert found is not None
+    assert found.share == 0.5
+
+
 def test_few_decimals_that_leave_records_apart_are_no_matter() -> None:
     """Three decimals of losses around 1; the same without rounding comes to the same."""
     rng, member = np.random.default_rng(0), np.arange(4000) < 2000
@@ -330,7 +359,7 @@ def test_what_rounding_may_hide_is_compared_with_the_limit_of_the_gate(limit: fl
 
 
 def test_rounding_is_seen_in_answers_that_are_averaged(tmp_path: Path) -> None:
-    """Three answers of one decimal about each person: their means have many decimals."""
+    """Three answers of one decimal about each person: nearly everyone has one of 0."""
     rng = np.random.default_rng(0)
     rows = [f"{i},{i % 2},{loss:.1f}" for i in range(200) for loss in rng.exponential(0.03, 3)]
     path = tmp_path / "scores.csv"
@@ -338,7 +367,7 @@ def test_rounding_is_seen_in_answers_that_are_averaged(tmp_path: Path) -> None:
     rounding = read_scores(path, None, groups=(), name="scores").rounding
     assert rounding is not None
     assert rounding.decimals == 1
-    assert 0.3 < rounding.share < 0.8
+    assert 0.95 < rounding.share < 1
 
 
 @pytest.mark.parametrize("form", ["loss", "logit"])

@@ -251,6 +251,27 @@ def test_a_person_of_whom_one_row_of_many_is_remembered_is_found(tmp_path: Path,
     assert set(found.ids.values()) < {str(one) for one in range(3000)}, "some play the population"
 
 
+@pytest.mark.parametrize("column", ["id", "record", "model"])
+def test_ids_of_more_digits_than_are_read_are_refused(tmp_path: Path, column: str) -> None:
+    """Numbers beyond 64 bits are read as floating point, in which different ones are equal; as text they are not."""
+    rng = np.random.default_rng(0)
+    scores = pd.DataFrame({"id": np.arange(2 * N), "member": MEMBER, "loss": rng.exponential(size=2 * N)})
+    inside = halves(rng, 2 * N, 4)
+    references = stacked(np.arange(2 * N), inside, loss=rng.exponential(size=(8, 2 * N)))
+    of = references if column == "model" else scores
+    numbers = pd.factorize(of.get(column, of.index))[0]
+    for first in ("1", "a"):
+        held = of.assign(**{column: [f"{first}{number:025d}" for number in numbers]})
+        files = written(tmp_path, *((scores, held) if column == "model" else (held,)))
+        if first == "a":
+            assert len(read_scores(*files, groups=(), name="scores").train) == N
+            continue
+        with pytest.raises(
+            DataError, match=f"column '{column}': .* numbers of 16 digits or more .* write them as text"
+        ):
+            read_scores(*files, groups=(), name="scores")
+
+
 def test_rows_of_persons_find_those_of_reference_models_by_their_id(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     record, rows = np.repeat(np.arange(100), 2), rng.exponential(size=(9, 200))

@@ -235,3 +235,13 @@ def test_a_second_id_is_ignored_and_told_why() -> None:
     first, second = guess_columns(table, "y")
     assert (first.name, first.role.value, second.name, second.role.value) == ("id", "id", "case_id", "ignore")
     assert second.why == f"{first.why} (a table has one id)"
+
+
+def test_numbers_among_which_one_is_none_are_no_id() -> None:
+    """One cell makes texts of a column, which are different in every row."""
+    numbers = [f"{i}.5" for i in range(40)]
+    table = pa.table({"x": [*numbers[:-1], "4O.5"], "code": [f"{i:04d}" for i in range(40)], "y": ["a", "b"] * 20})
+    found = {one.name: one for one in guess_columns(table, "y")}
+    assert found["x"].role.value == "ignore"
+    assert found["x"].why.startswith("1 of 40 values are no numbers")
+    assert found["code"].role.value == "id"

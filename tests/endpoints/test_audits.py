@@ -17,10 +17,11 @@ from sklearn.svm import LinearSVC
 from typer.testing import CliRunner
 
 import leakgauge as lg
-from leakgauge.auditing import audit_subject
+from leakgauge.auditing import Document, audit_subject
 from leakgauge.auditing import subject as as_subject
 from leakgauge.auditing.batch import audit_config
 from leakgauge.auditing.config import load_config
+from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.released import released_model
 from leakgauge.cli.main import app
 from leakgauge.defences import Binning, LabelsOnly, Unchanged
@@ -153,7 +154,8 @@ def test_rounded_answers_are_said(serve, servers):
 
 
 @pytest.mark.parametrize(
-    ("most", "n_again", "left_out"), [(240, 0, True), (300, 60, True), (12_439, 200, True), (12_440, 200, False)]
+    ("most", "n_again", "left_out"),
+    [(240, 0, True), (259, 0, True), (260, 20, True), (300, 60, True), (12_439, 200, True), (12_440, 200, False)],
 )
 def test_a_budget_leaves_out_what_it_does_not_allow(serve, servers, tmp_path, most, n_again, left_out):
     """And is never exceeded, whether or not an audit was interrupted."""
@@ -165,6 +167,12 @@ def test_a_budget_leaves_out_what_it_does_not_allow(serve, servers, tmp_path, mo
     said = " ".join(result.not_tested)
     assert ("“Label robustness”: this attack takes 12,000 queries, more than max_queries leaves." in said) is left_out
     assert ("Whether a repeated query gets the same output" in said) is (n_again == 0)
+    untested = [one for one in result.findings if one.measure == "membership advantage, repeated queries"]
+    assert [one.verdict for one in untested] == [lg.Verdict.CANNOT_TELL] * (n_again == 0)
+    assert all("max_queries left no query for it" in one.reason for one in untested)
+    (judged,) = apply(Document.of("x", [result]), Limits(advantage=0.2)).audits
+    kept = [one for one in judged.findings if one.measure == "membership advantage, repeated queries"]
+    assert [one.threshold for one in kept] == [0.2] * len(untested)
     assert ("noise-robustness" in [attack.name for attack in result.attacks]) is not left_out
     assert ("noise-robustness" in result.left_out) is left_out, "which is a selection, and passes nothing"
     again = lg.audit(endpoint, **GIVEN, settings=SETTINGS, run=tmp_path)

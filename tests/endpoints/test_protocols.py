@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -211,10 +212,10 @@ def test_answers_that_are_none_are_an_error_at_once(serve, given, records, messa
     [
         (None, "neither a label nor numbers"),
         ([0.2, "Fabry"], "neither a label nor numbers"),
-        ([0.2, 0.3, 0.5], "3 numbers for each of 2 classes"),
+        ([0.2, 0.3, 0.5], "3 numbers for each record, where the label column has 2 classes"),
         (lambda rows: [[0.5, 0.5]] * (len(rows) - 1), "29 answers for 30 queries"),
         (lambda rows: [[0.5, 0.5]] * (len(rows) - 1) + [0.5], "answers of several forms"),
-        (lambda rows: {"Fabry": 1}, "no list of answers"),
+        (lambda rows: {"Fabry": 1}, "no list where its answers are to stand"),
     ],
 )
 def test_answers_of_another_form_are_asked_for_again(serve, given, message):
@@ -225,6 +226,23 @@ def test_answers_of_another_form_are_asked_for_again(serve, given, message):
         opened(lg.Endpoint(server.url, attempts=3), TWO)
     assert "Fabry" not in str(e.value)
     assert server.n_requests == 3
+
+
+def test_what_a_server_always_gives_is_not_asked_for_to_the_end(serve):
+    """It says where the answers were looked for, and nothing of what was there."""
+    server = serve(fixed([0.5, 0.5]))
+    with pytest.raises(EndpointError, match=r"4 attempts failed, .* nothing at 'outputs', where its answers") as e:
+        opened(lg.Endpoint(server.url, answer="outputs", attempts=8), TWO)
+    assert "0.5" not in str(e.value)
+    assert server.n_requests == 4
+
+
+@pytest.mark.parametrize("made", [*(partial(np.round, decimals=d) for d in range(3, 10)), np.float16], ids=str)
+def test_rounded_probabilities_are_probabilities(serve, made):
+    """Six decimals of three classes, and half precision, add up to 1 by as much as their rounding allows."""
+    server = serve(fixed(lambda rows: made(MODEL.predict_proba(np.array(rows))).astype(float).tolist()))
+    found = np.exp(answers(opened(lg.Endpoint(server.url)), X, 3))
+    np.testing.assert_allclose(found, MODEL.predict_proba(X), rtol=1e-3, atol=6e-4)
 
 
 def test_rounded_answers_are_noticed(serve):

@@ -133,8 +133,9 @@ def test_what_members_have_in_common_is_found_where_they_are_repeated(name, leas
 
 def test_copies_share_their_fold_and_their_score():
     answers, labels, is_member, copies = repeated("nothing", 3)
-    known, first, once, _ = learned._divided(is_member, 0, copies, None)
-    assert np.array_equal(known, is_member)
+    folds = learned._divided(is_member, 0, copies, None)
+    first, once = folds.first, folds.once
+    assert np.array_equal(folds.is_member, is_member)
     assert once.sum() == 300
     assert np.array_equal(first, first[copies.first][copies.of_row])
     assert np.count_nonzero(first & once & is_member) == 75
@@ -150,7 +151,8 @@ def test_copies_of_persons_are_persons():
     rows = np.concatenate([np.arange(300), np.flatnonzero(is_member)[:100]])
     units = Units(np.concatenate([np.arange(300) // 2, 150 + np.arange(100) // 2]))
     copies = Units(np.concatenate([np.arange(150), np.flatnonzero(HALF[:150])[:50]]))
-    _, first, once, _ = learned._divided(units.agreed(is_member[rows]), 0, copies, None)
+    folds = learned._divided(units.agreed(is_member[rows]), 0, copies, None)
+    first, once = folds.first, folds.once
     assert once.tolist() == [True] * 150 + [False] * 50
     assert np.array_equal(first[150:], first[copies.of_row[150:]])
     found = learned.cross_fitted(
@@ -194,7 +196,8 @@ def test_what_members_have_in_common_is_found_beside_others_that_are_members_as_
 
 def test_equal_records_of_both_sets_share_their_fold_and_their_score():
     answers, labels, is_member, alike = also_members("nothing", 3)
-    _, first, once, _ = learned._divided(is_member, 0, None, alike)
+    folds = learned._divided(is_member, 0, None, alike)
+    first, once = folds.first, folds.once
     assert once.all()
     assert np.array_equal(first[:240], first[300:540])
     assert [int(first[part].sum()) for part in (slice(240), slice(240, 300), slice(540, None))] == [120, 30, 30]

@@ -116,6 +116,46 @@ def test_one_remembered_row_among_many_is_found():
     assert by_mean[is_member].mean() - by_mean[~is_member].mean() < 0.5
 
 
+def called_by(losses, units, is_member, seed=0):
+    """Who is called a member, by losses of the rows."""
+    held = np.stack([-losses, np.log(-np.expm1(-losses))], axis=-1)
+    labels, of_rows = np.zeros(len(losses), dtype=np.int64), is_member[units.of_row]
+    return units.agreed(cross_fitted(AnswerKind.PROBABILITIES, held, labels, of_rows, seed=seed, units=units)) > 0.5
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_remembered_row_between_the_others_is_found(remembered):
+    """1,000 persons of 20 rows that are answered well or badly; one of each member is answered in between."""
+    rng = np.random.default_rng(0)
+    units, is_member = Units(np.repeat(np.arange(1000), 20)), np.arange(1000) < 500
+    losses = np.where(rng.random((1000, 20)) < rng.uniform(0.3, 0.7, (1000, 1)), 0.01, 3.0)
+    losses *= rng.uniform(1, 1.5, losses.shape)
+    if remembered:
+        losses[np.flatnonzero(is_member), rng.integers(0, 20, 500)] = rng.uniform(0.5, 1.0, 500)
+    called = called_by(losses.ravel(), units, is_member)
+    gained = called[is_member].mean() - called[~is_member].mean()
+    assert gained > 0.9 if remembered else abs(gained) < 0.15  # without a leak its standard deviation is 0.045
+
+
+@pytest.mark.parametrize("gain", [0.1, 0.0])
+def test_persons_are_compared_with_those_of_as_many_rows(gain):
+    """Persons with more rows are answered better; members are by a part of what a row makes."""
+    rng = np.random.default_rng(0)
+    n_rows = np.tile(rng.integers(1, 21, 1000), 2)
+    units, is_member = Units(np.repeat(np.arange(2000), n_rows)), np.arange(2000) < 1000
+    losses = 3 - 0.1 * n_rows - gain * is_member + 0.02 * rng.normal(size=2000)
+    called = called_by(losses[units.of_row], units, is_member)
+    gained = called[is_member].mean() - called[~is_member].mean()
+    assert gained > 0.25 if gain else abs(gained) < 0.12  # without a leak its standard deviation is 0.03
+
+
+def test_persons_too_few_to_be_halved_are_judged_by_what_rows_show():
+    """Two members and two others: either fold has one of each, and no row is judged by rows of others."""
+    losses = np.array([0.1, 0.2, 0.1, 2.0, 0.1, 0.3, 1.0, 2.0])
+    called = called_by(losses, Units(np.repeat(np.arange(4), 2)), np.array([True, False, True, False]))
+    assert called.shape == (4,)
+
+
 def test_null_no_row_is_remembered():
     """40 audits: the mean advantage is within four standard errors, 0.045 each by the binomial law, of 0."""
     advantages = []

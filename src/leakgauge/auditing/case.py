@@ -27,17 +27,17 @@ from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.models import AnswerKind, Model, answers, kind_of, label_logs
 from leakgauge.models.sklearn import GIVE_THOSE, other_columns
 from leakgauge.progress import Stage
-from leakgauge.records import Native, Records, concatenate
+from leakgauge.records import Native, Records, Units, concatenate, record_codes
 from leakgauge.streams import AuditStream
 from leakgauge.training import Execution, PredictionTable, Randomness, everything, train_many
 from leakgauge.training.engines import STOPPING
 
 A = TypeVar("A", bound=Answer)
 
-N_ASKED_AGAIN = 200
-"""Records that the released model is asked about a second time, in another order."""
+N_ASKED_AGAIN, FEWEST_ASKED_AGAIN = 200, 20
+"""Records that the released model is asked about a second time, in another order, and as many as say anything."""
 
-N_ASKED_ALONE = 10
+N_ASKED_ALONE = 50
 """Of these, each in a query of its own: a model may answer a single row as it answers no batch."""
 
 BATCH_ROUNDING = 1e-4
@@ -94,15 +94,33 @@ class Case(Outline):
         return self.units.agreed(self.is_member)
 
     @cached_property
+    def different(self) -> Indices:
+        """Rows of the candidates without those that equal an earlier row of their person, ``[e]``."""
+        if self.units.single:
+            return np.arange(len(self.candidates))
+        whose = self.units.of_row
+        if self.given.only_scores:  # answers in full tell rows apart, unless several persons have the same one
+            told = np.column_stack([self.answers, self.candidates.labels])
+            code = np.unique(told, axis=0, return_inverse=True)[1].reshape(-1)
+            n_persons = np.bincount(np.unique(np.stack([code, whose]), axis=1)[0])
+            code = np.where(n_persons[code] == 1, code, len(n_persons) + np.arange(len(code)))
+        else:
+            codes = record_codes(self.what.train, self.what.holdout)
+            code = np.concatenate([codes.train, codes.holdout])
+        return np.sort(np.unique(np.stack([whose, code]), axis=1, return_index=True)[1])
+
+    @cached_property
     def levelled(self) -> Indices:
         """Rows of the candidates that attacks look at ``[e]``: of members as many for each person as of others."""
-        return self.units.levelled(self.member_units, AuditStream.ROWS.generator(self.settings.seed))
+        units = Units(self.units.of_row[self.different])
+        return self.different[units.levelled(self.member_units, AuditStream.ROWS.generator(self.settings.seed))]
 
     @cached_property
     def rows_left_out(self) -> float:
-        """Share of the rows of a member, on average, that attacks do not look at."""
-        kept = np.bincount(self.units.of_row[self.levelled]) / self.units.sizes
-        return round(float(1 - kept[self.member_units].mean()), 9)
+        """Share of the pairs of different rows of a member, on average, that attacks do not look at together."""
+        kept, sizes = (np.bincount(self.units.of_row[rows]) for rows in (self.levelled, self.different))
+        seen = np.where(kept == sizes, 1.0, kept * (kept - 1) / np.maximum(1, sizes * (sizes - 1)))
+        return round(float(1 - seen[self.member_units].mean()), 9)
 
     @cached_property
     def model(self) -> Model:
@@ -220,7 +238,8 @@ def _asked(
             released_kind(kind, settings)  # before queries that may cost something
             told = answers(what.model, features, n_classes)
             again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
-            again = again[: what.model.affordable(len(again))]
+            affordable = what.model.affordable(len(again))
+            again = again[: affordable if affordable >= min(FEWEST_ASKED_AGAIN, len(again)) else 0]
             whose = everyone.units.of_row[again]
             moved = _moved(kind, told[again], _again(what.model.afresh(), features[again], n_classes))
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))

@@ -34,7 +34,10 @@ SMALL_GROUP = 10
 
 
 def unit_codes(train: Records, holdout: Records, tolerance: float = 0.0, shift: float = 0.0) -> Codes:
-    """Codes of the records, or of persons: equal where all of their rows are, in any order."""
+    """Codes of the records, or of persons: equal where all of their rows are, in any order.
+
+    A holdout person has the code of a training person where half of her rows are hers, and two or more.
+    """
     codes = record_codes(train, holdout, tolerance=tolerance, shift=shift)
     if train.units.single and holdout.units.single:
         return codes
@@ -45,7 +48,33 @@ def unit_codes(train: Records, holdout: Records, tolerance: float = 0.0, shift: 
         parts = np.split(code[rows], np.cumsum(units.sizes)[:-1])
         return np.array([known.setdefault(tuple(sorted(part.tolist())), len(known)) for part in parts])
 
-    return Codes(of_units(train.units, codes.train), of_units(holdout.units, codes.holdout))
+    inside, outside = of_units(train.units, codes.train), of_units(holdout.units, codes.holdout)
+    same = _the_same_persons(train.units, codes.train, holdout.units, codes.holdout)
+    return Codes(inside, np.where(same < 0, outside, inside[same]))
+
+
+def _the_same_persons(train: Units, inside: Indices, holdout: Units, outside: Indices) -> Indices:
+    """The training person of whom each holdout person has half of her rows, and two or more, or -1 ``[holdout units]``.
+
+    Rows that several persons of a set have say nothing: only those of one person of either set are looked at.
+    """
+    n = int(max(inside.max(), outside.max())) + 1
+    owners = [_only_owner(units, code, n) for units, code in ((train, inside), (holdout, outside))]
+    of_one = (owners[0] >= 0) & (owners[1] >= 0)
+    pairs, shared = np.unique(np.stack(owners)[:, of_one], axis=1, return_counts=True)
+    n_different = np.bincount(np.unique(np.stack([holdout.of_row, outside]), axis=1)[0])
+    same = np.full(len(holdout), -1)
+    enough = (shared >= 2) & (2 * shared >= n_different[pairs[1]])
+    same[pairs[1][enough]] = pairs[0][enough]
+    return same
+
+
+def _only_owner(units: Units, code: Indices, n: int) -> Indices:
+    """The unit that rows of each code are of, -1 where they are of none or of several ``[n]``."""
+    codes, whose = np.unique(np.stack([code, units.of_row]), axis=1)
+    owner = np.full(n, -1)
+    owner[codes] = np.where(np.bincount(codes, minlength=n)[codes] == 1, whose, -1)
+    return owner
 
 
 def copies(train: Records, holdout: Records, equal: Codes, near: Sequence[tuple[float, Codes]]) -> Units:

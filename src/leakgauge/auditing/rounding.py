@@ -2,7 +2,8 @@
 
 An attack that calls a record a member by a threshold cannot part records with the same score. Where rounding made them
 equal, a threshold among their scores in full would change the advantage by as much as the share of the members, or of
-the others, that have this score: that much rounding may hide, and no more by one threshold.
+the others, that have this score: that much rounding may hide, and no more by one threshold. Of persons with several
+rows each counts who has a row with it.
 
 Seen are few decimals or significant digits, half precision, multiples of a part of 1 such as 1/255, and equal steps, of
 the scores or of what these were computed from: probabilities, also before they were divided by their sum, losses,
@@ -14,7 +15,7 @@ that reach them by rounding: they are what is released.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -22,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from leakgauge.arrays import Flags, Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.models.outputs import n_decimals
 
@@ -164,7 +165,13 @@ class Rounding:
 
 
 def rounding_of(
-    form: str, scores: Floats, inside: Flags, *, written: Floats | None = None, of_references: bool = False
+    form: str,
+    scores: Floats,
+    inside: Flags,
+    *,
+    written: Floats | None = None,
+    persons: Indices | None = None,
+    of_references: bool = False,
 ) -> Rounding | None:
     """The rounding of scores; ``None`` where there is none to be seen.
 
@@ -173,25 +180,38 @@ def rounding_of(
         scores: of what is true, in that form, of records ``[n]`` or of models and records ``[models, n]``.
         inside: whether each is of a member, in the same shape.
         written: the numbers of which they are averages, if they are.
+        persons: whose each record is ``[n]``: one row of a person may give her away, so that all who have a row with
+            the most frequent score count. By default each is by itself.
         of_references: whether they are those of reference models.
     """
     values, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
     places = places.reshape(scores.shape)
     sides = [side for side in (inside, ~inside) if side.any()]
+    whose = np.arange(scores.size).reshape(scores.shape)
+    if persons is not None:
+        whose = persons + (persons.max() + 1) * np.arange(len(inside) if inside.ndim > 1 else 1)[:, None]
+        whose = whose.reshape(scores.shape)
     grid = (Grid.ONE, 0) if len(values) == 1 else _grid_of(form, scores if written is None else written)
     if grid is not None:
         if grid[0] is Grid.SUMS:  # the division parts what rounding made equal
             made = np.round(_probabilities(form, scores), grid[1])
             places = np.unique(made, return_inverse=True)[1].reshape(scores.shape)
-        share = max(np.bincount(places[side]).max() / side.sum() for side in sides)
-        return Rounding(*grid, float(share), len(values), of_references)
+        share = max(_most_frequent(places[side], whose[side]) for side in sides)
+        return Rounding(*grid, share, len(values), of_references)
     held = np.where(_reached(_probabilities(form, values)), 0, counts)
     place = int(np.argmax(held))
-    share = max(float(np.mean(places[side] == place)) for side in sides)
+    share = max(_most_frequent((places[side] == place).astype(np.int64), whose[side], among=[1]) for side in sides)
     n_others, n_alone = held.sum() - held[place], (held == 1).sum()
     if share < FEWEST_EQUAL or n_alone < MOST_DIFFER * max(1, n_others):
         return None
     return Rounding(Grid.CUT if place in (0, len(values) - 1) else Grid.EQUAL, 0, share, len(values), of_references)
+
+
+def _most_frequent(places: Indices, whose: Indices, among: Sequence[int] | slice = slice(None)) -> float:
+    """The largest share of those whose scores these are that have one of the scores, by its place."""
+    n = int(whose.max()) + 1
+    of_each = np.bincount(np.unique(places * n + whose) // n, minlength=2)
+    return float(of_each[among].max() / len(np.unique(whose)))
 
 
 def _grid_of(form: str, scores: Floats) -> tuple[Grid, int] | None:

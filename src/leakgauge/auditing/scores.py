@@ -184,7 +184,7 @@ def scored_subject(
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
-        rounding=_rounding(form, given[form], codes, inside, written, shadow_members, shadow_scores),
+        rounding=_rounding(form, given[form], codes, inside, whose, written, shadow_members, shadow_scores),
     )
 
 
@@ -239,15 +239,17 @@ def _rounding(
     scores: Any,
     codes: Indices,
     inside: Flags,
+    whose: NDArray[Any] | None,
     written: Floats | None,
     shadow_members: Any,
     shadow_scores: Any,
 ) -> Rounding | None:
     """The rounding of the scores, or of those of the reference models if that may hide more."""
-    found = [rounding_of(form, _of_true(form, scores, codes), inside, written=written)]
+    persons = None if whose is None else np.unique(whose, return_inverse=True)[1]
+    found = [rounding_of(form, _of_true(form, scores, codes), inside, written=written, persons=persons)]
     if shadow_members is not None:
-        members = np.asarray(shadow_members).astype(bool)
-        found.append(rounding_of(form, _of_true(form, shadow_scores, codes), members, of_references=True))
+        members, own = np.asarray(shadow_members).astype(bool), _of_true(form, shadow_scores, codes)
+        found.append(rounding_of(form, own, members, persons=persons, of_references=True))
     return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
 
 

@@ -163,6 +163,20 @@ class _Rows:
         self.require(_numpy(column.is_valid()), name, "are empty", "fill them, or leave these records out")
         return column
 
+    def named(self, name: str) -> Any:
+        """A column of names, without an empty cell; numbers among them have all their digits."""
+        import pyarrow as pa
+
+        column = self.known(name)
+        if pa.types.is_floating(column.type):
+            self.require(
+                np.abs(_numpy(column)) < FIRST_INEXACT,
+                name,
+                "are numbers of 16 digits or more that were not read with all of them",
+                "write them as text, with a letter before the digits",
+            )
+        return column
+
     def numbers(self, name: str) -> Floats:
         """Finite numbers ``[rows]``."""
         import pyarrow as pa
@@ -253,7 +267,7 @@ class _Rows:
         """Each row by itself, by its id if it has one."""
         if ID not in self.table.column_names:
             return _Named(np.arange(len(self)), np.arange(len(self)), None)
-        ids = _coded(self.known(ID))
+        ids = _coded(self.named(ID))
         first = np.zeros(len(self), dtype=bool)
         first[np.unique(ids.codes, return_index=True)[1]] = True
         self.require(
@@ -268,7 +282,7 @@ class _Rows:
     def records(self) -> _Named:
         """Whose the rows are; of each id there is one, and of a record one or more."""
         rows = self.rows
-        return _coded(self.known(RECORD)) if RECORD in self.table.column_names else rows
+        return _coded(self.named(RECORD)) if RECORD in self.table.column_names else rows
 
     def shared(self, name: str, values: NDArray[Any], records: _Named) -> NDArray[Any]:
         """What all rows of a record say ``[records]``."""
@@ -340,13 +354,13 @@ def _references(rows: _Rows, own: _Rows, records: _Named, notes: list[str]) -> t
         raise own.error(f"there is no column {ID!r}, by which answers of reference models find their records; add one")
     if set(rows.columns) != set(own.columns):
         raise rows.error(f"the columns of answers differ from those of {own.path}; give the same kind and classes")
-    named, known = rows.known(key), records.values
+    named, known = rows.named(key), records.values
     if named.type != known.type:
         named, known = _as_text(named), _as_text(known)
     places = pc.index_in(named, value_set=known)
     advice = f"reference models answer about the records of {own.path}; leave others out"
     rows.require(_numpy(places.is_valid()), key, "are about a record that is not in that file", advice)
-    models, n = _coded(rows.known(MODEL)), len(records)
+    models, n = _coded(rows.named(MODEL)), len(records)
     cells = models.codes * n + np.asarray(_numpy(places), dtype=np.int64)
     counts = np.bincount(cells, minlength=len(models) * n).reshape(len(models), n)
     lacking = np.flatnonzero((counts == 0).any(axis=1))

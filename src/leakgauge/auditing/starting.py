@@ -134,6 +134,9 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         return _sensitive(name)
     if n_distinct == 0:
         return ColumnGuess(name, Role.IGNORE, "it has no values")
+    if text and 0 < (n_wrong := _no_numbers(column)) < (1 - MOSTLY) * n_rows:
+        why = f"{n_wrong:,} of {n_rows:,} values are no numbers, so that all are texts: correct them, then remove this"
+        return ColumnGuess(name, Role.IGNORE, why)
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
         return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")
     key = (text or whole) and bool(KEY.search(name) or PERSON.fullmatch(name))
@@ -195,6 +198,14 @@ def _numbered(column: pa.ChunkedArray) -> bool:
     numbers = pc.match_substring_regex(column, r"^[-+]?[\d.,]+$")
     share = pc.mean(pc.cast(pc.and_not(words, numbers), "float64")).as_py()
     return share is not None and share > MOSTLY
+
+
+def _no_numbers(column: pa.ChunkedArray) -> int:
+    """How many texts of a column stand for no number."""
+    import pyarrow.compute as pc
+
+    numbers = pc.match_substring_regex(column, r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
+    return int(pc.sum(pc.invert(numbers)).as_py() or 0)
 
 
 def _counts(column: pa.ChunkedArray) -> bool:

@@ -135,16 +135,32 @@ class Subject:
                 "records.split)"
             )
         labels, classes = self.train.labels, self.train.schema.classes
-        largest = max(float(np.abs(records.labels).max()) for records in (self.train, self.holdout))
-        if not classes and largest > MAX_ABSOLUTE_VALUE:
-            raise DataError(
-                f"column {self.train.schema.target.name!r} holds numbers of more than 1e150 in size, whose squares are "
-                "infinite; correct them, or give the column in larger units"
-            )
+        for records in (self.train, self.holdout):
+            _require_squares(records)
         if classes and self.learner is not None and (labels == labels[0]).all():
             raise DataError(
                 f"the training set has one class only in column {self.train.schema.target.name!r}; a classifier needs "
                 "records of at least two classes"
+            )
+
+
+def _require_squares(records: Records) -> None:
+    """Refuse numbers whose squares, or whose differences, are infinite."""
+    schema = records.schema
+    columns = dict(zip(schema.names, records.features.T, strict=True))
+    if not schema.classes:
+        columns[schema.target.name] = records.labels
+        if 0 < np.abs(records.labels).max() < 1 / MAX_ABSOLUTE_VALUE:
+            raise DataError(
+                f"column {schema.target.name!r} holds numbers of less than 1e-150 in size only, whose squares are 0; "
+                "give the column in smaller units"
+            )
+    for name, numbers in columns.items():
+        least, most = np.fmin.reduce(numbers, initial=0.0), np.fmax.reduce(numbers, initial=0.0)
+        if max(-least, most) > MAX_ABSOLUTE_VALUE:
+            raise DataError(
+                f"column {name!r} holds numbers of more than 1e150 in size, whose squares are infinite; correct them, "
+                "leave cells empty where a value is missing, or give the column in larger units"
             )
 
 

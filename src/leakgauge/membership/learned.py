@@ -16,8 +16,9 @@ forest would find them again by their answers, whatever the model does. Holdout 
 are in the fold of these: in two folds the forest would call them what it learned of their equals, and so be wrong about
 both more often than by chance.
 
-A person with several rows is judged as a whole, by the mean, the smallest and the largest of what each row shows: one
-row that the model remembers is lost in the mean of many.
+A person with several rows is judged as a whole: by how many rows there are, and by the mean, the smallest and the
+largest of what each row shows, also of how much it looks like a row of a member to a forest that has learned from rows
+of other persons. One row that the model remembers is lost in the mean of many, and may lie in the middle of the others.
 
 It finds what many members share. A few members who are treated specially (5 % of them) it does not find.
 
@@ -100,9 +101,9 @@ def _single(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> N
 def _of_values(held: MembershipEvidence) -> list[Floats]:
     predictions = held.answers
     unit = 10.0 ** np.floor(np.log10(held.scale))
-    errors = held.errors[:, None]
+    errors = held.errors[:, None] / unit
     rounded = [_from_whole(predictions / unit * 10**d) for d in DECIMALS]
-    return [errors, np.abs(errors), predictions, *rounded, *_fewest_digits(predictions / unit)]
+    return [errors, np.abs(errors), predictions / unit, *rounded, *_fewest_digits(predictions / unit)]
 
 
 def _of_classes(held: MembershipEvidence) -> list[Floats]:
@@ -177,9 +178,8 @@ def cross_fitted(
     """
     known, features = _checked(is_member, len(labels)), _single(kind, answers, labels)
     if units is None or units.single:
-        return _cross_fitted(features, *_divided(known, seed, copies, alike))
-    of_persons = np.vstack([each(features.T) for each in (units.mean, units.smallest, units.largest)]).T
-    found = _cross_fitted(of_persons.astype(np.float32), *_divided(units.agreed(known), seed, copies, alike))
+        return _of_records(features, _divided(known, seed, copies, alike))
+    found = _of_persons(features, units, _divided(units.agreed(known), seed, copies, alike))
     return np.asarray(found[units.of_row])
 
 
@@ -217,22 +217,57 @@ def learned_advantage(
         ModelError: as :func:`signal_features`.
         DataError: as :func:`cross_fitted`.
     """
-    divided = known, first, once, _ = _divided(_checked(is_member, len(labels)), seed, copies, alike)
-    called = _cross_fitted(_single(kind, answers, labels), *divided) > 0.5
-    folds = [
+    folds = _divided(_checked(is_member, len(labels)), seed, copies, alike)
+    called, known, once = _of_records(_single(kind, answers, labels), folds) > 0.5, folds.is_member, folds.once
+    found = [
         advantage_of_decisions(called[fold & known & once], called[fold & ~known & once], confidence=confidence)
-        for fold in (first, ~first)
+        for fold in folds.both
     ]
-    value, low, high = (float(np.mean([getattr(fold, end) for fold in folds])) for end in ("value", "low", "high"))
+    value, low, high = (float(np.mean([getattr(fold, end) for fold in found])) for end in ("value", "low", "high"))
     return dataclasses.replace(
-        folds[0], value=value, low=low, high=high, method=f"{folds[0].method}, mean of two folds", n=int(once.sum())
+        found[0], value=value, low=low, high=high, method=f"{found[0].method}, mean of two folds", n=int(once.sum())
     )
 
 
-def _divided(
-    known: Flags, seed: int, copies: Units | None, alike: Units | None
-) -> tuple[Flags, Flags, Flags, np.random.Generator]:
-    """Membership of records or persons, the first fold, those that count, and what the forests are grown with."""
+@dataclasses.dataclass(frozen=True)
+class _Folds:
+    """Records or persons in two folds.
+
+    Args:
+        is_member: bool ``[n]``.
+        first: which are in the first fold, bool ``[n]``.
+        once: which count, of copies the first, bool ``[n]``.
+        together: which are in one fold.
+        holds: whether each of these holds members, and whether it holds others, bool ``[2, groups]``.
+        rng: what the forests are grown with.
+    """
+
+    is_member: Flags
+    first: Flags
+    once: Flags
+    together: Units
+    holds: Flags
+    rng: np.random.Generator
+
+    @property
+    def both(self) -> tuple[Flags, Flags]:
+        """Either fold."""
+        return self.first, ~self.first
+
+    def halves(self) -> tuple[Flags, Flags] | None:
+        """Half of each fold, and the other half; ``None`` where there are too few for members and others in each."""
+        chosen = np.zeros(len(self.together), dtype=bool)
+        first = self.together.agreed(self.first)
+        for fold in (first, ~first):
+            chosen |= _first_fold(self.holds, self.rng.permutation(np.flatnonzero(fold)))
+            if not all(self.holds[:, fold & half].any(axis=1).all() for half in (chosen, ~chosen)):
+                return None
+        half = chosen[self.together.of_row]
+        return half, ~half
+
+
+def _divided(known: Flags, seed: int, copies: Units | None, alike: Units | None) -> _Folds:
+    """Records or persons of whom is known which are members."""
     n, rng, once = len(known), np.random.default_rng(seed), np.ones(len(known), dtype=bool)
     alike = copies if alike is None else alike
     if copies is not None and not copies.single:
@@ -243,7 +278,7 @@ def _divided(
     first = _first_fold(holds, rng.permutation(len(together)))
     if not all(holds[:, fold].any(axis=1).all() for fold in (first, ~first)):
         raise DataError("the learned attack needs members and others in each fold; too many of them are alike")
-    return known, first[together.of_row], once, rng
+    return _Folds(known, first[together.of_row], once, together, holds, rng)
 
 
 def _checked(is_member: ArrayLike, n: int) -> Flags:
@@ -266,38 +301,79 @@ def _first_fold(holds: Flags, order: NDArray[np.int64]) -> Flags:
 
     Args:
         holds: whether each holds members, and whether it holds others, bool ``[2, n]``.
-        order: int ``[n]``.
+        order: which of them are divided, int ``[m]``; none of the others is in the half.
     """
     members, others = holds[:, order]
-    first = np.zeros(len(order), dtype=bool)
+    first = np.zeros(holds.shape[1], dtype=bool)
     for group in (order[members & ~others], order[others & ~members], order[members & others]):
         first[group[: len(group) // 2]] = True
     return first
 
 
-def _cross_fitted(
-    features: NDArray[np.float32], is_member: Flags, first: Flags, once: Flags, rng: np.random.Generator
-) -> Floats:
-    """Probability of being a member ``[n]``, each fold judged by the forest of the other's rows that count.
+def _of_records(features: NDArray[np.float32], folds: _Folds) -> Floats:
+    """Probability of being a member ``[n]``, each fold judged by the forest of the other's records that count."""
+    seen, found = _Seen.of(features), np.zeros(len(features))
+    for fold in folds.both:
+        found[fold] = seen.judged(folds.is_member, folds.once & ~fold, fold, folds.rng)
+    return found
 
-    The forest is one of scikit-learn's in distribution, grown by our trainer along the records judged.
+
+def _of_persons(features: NDArray[np.float32], units: Units, folds: _Folds) -> Floats:
+    """The same of persons ``[m]``, from features of their rows ``[n, features]``.
+
+    How much a row looks like one of a member says a forest that has seen no row of the person: rows of either half of a
+    fold are judged by those of the other half of the fold that is learned from.
     """
-    codes, found_values = np.empty(features.shape, dtype=np.int32), list[NDArray[np.float32]]()
-    for place in range(features.shape[1]):
-        own, ranks = np.unique(features[:, place], return_inverse=True)
-        codes[:, place] = ranks
-        found_values.append(own)
-    n_values, values = np.array([len(one) for one in found_values]), np.concatenate(found_values)
-    found = np.zeros(len(features))
-    for fold in (first, ~first):
-        others = once & ~fold
-        known = is_member[others].astype(np.int64)
+    sums = units.mean, units.smallest, units.largest
+    plain = [units.sizes, *(column for each in sums for column in each(features.T))]
+    rows, halves, found = _Seen.of(features), folds.halves(), np.zeros(len(units))
+    known, of_row = folds.is_member[units.of_row], units.of_row
+    for fold in folds.both:
+        looks = np.zeros(len(features))
+        for half in () if halves is None else halves:
+            asked = ~half[of_row]
+            looks[asked] = rows.judged(known, (folds.once & ~fold & half)[of_row], asked, folds.rng)
+        shown = [*plain, *(each(looks) for each in sums)]
+        seen = _Seen.of(np.stack(shown, axis=1).astype(np.float32))
+        found[fold] = seen.judged(folds.is_member, folds.once & ~fold, fold, folds.rng)
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """Features of records or persons as ranks of the values that each takes.
+
+    Trees take numbers within 1e-7 of each other for equal; of ranks they see all that differ, whatever the unit.
+
+    Args:
+        codes: int32 ``[n, features]``.
+        n_values: of each feature.
+    """
+
+    codes: NDArray[np.int32]
+    n_values: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, features: NDArray[np.float32]) -> _Seen:
+        """Of features ``[n, features]``."""
+        codes = np.empty(features.shape, dtype=np.int32)
+        for place in range(features.shape[1]):
+            codes[:, place] = np.unique(features[:, place], return_inverse=True)[1]
+        return cls(codes, 1 + codes.max(axis=0, initial=0).astype(np.int64))
+
+    def judged(self, is_member: Flags, learned_from: Flags, asked: Flags, rng: np.random.Generator) -> Floats:
+        """Probability of being a member of those asked about, by a forest of others; as many of either kind are drawn.
+
+        The forest is one of scikit-learn's in distribution, grown by our trainer along the records judged.
+        """
+        known = is_member[learned_from].astype(np.int64)
         n_draws = min(MAX_TREE_RECORDS, len(known))
-        forest = Forest(_rules(features.shape[1]), n_draws, drawn(int(rng.integers(2**63)), np.arange(N_TREES)))
-        learned_from = Sample(codes[others], known, n_values, 2, values)
-        chances = acceptance(1 / np.bincount(known))[known]  # as many of either kind are drawn
-        found[fold] = forest.ask(learned_from, chances, codes[fold])[:, 1]
-    return found / N_TREES
+        forest = Forest(_rules(self.codes.shape[1]), n_draws, drawn(int(rng.integers(2**63)), np.arange(N_TREES)))
+        values = np.concatenate([np.arange(n, dtype=np.float32) for n in self.n_values])
+        sample = Sample(self.codes[learned_from], known, self.n_values, 2, values)
+        chances = acceptance(1 / np.bincount(known))[known]
+        found: Floats = forest.ask(sample, chances, self.codes[asked])[:, 1] / N_TREES
+        return found
 
 
 def _rules(n_features: int) -> Rules:

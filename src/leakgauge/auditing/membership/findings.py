@@ -31,6 +31,9 @@ JUDGED_ALONE = tuple(attack.name for attack in ATTACKS if attack.needs_populatio
 
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 
+JUDGED_FPR = 0.01
+"""The false-positive rate at which the rule limits true-positive rates."""
+
 LEFT_OUT_MEASURES = {
     "advantage": "membership advantage, attacks that were left out",
     "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, attacks that were left out",
@@ -49,8 +52,9 @@ ROWS_MEASURES = {
 }
 """By the limit that they would have been compared with."""
 
-MOST_ROWS_UNSEEN = 0.5
-"""Of the rows of a member, on average, that attacks on the audited model pass over where games look at all of them."""
+MOST_ROWS_UNSEEN = 0.75
+"""Of the pairs of rows of a member, on average, that attacks on the audited model pass over where models of its learner
+are attacked by all of their rows: about half of the rows."""
 
 RELEASED_MEASURE = "membership advantage of the audited model itself"
 
@@ -451,13 +455,14 @@ def left_out_finding(
     ]
 
 
-def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Finding]:
+def rounded_finding(rounding: Rounding | None, rule: ReleaseRule, shown: Mapping[str, float]) -> list[Finding]:
     """That scores were rounded so far that no attack on them can show that a limit is kept.
 
     Args:
         rounding: of the scores; ``None`` where none is seen.
         rule: a threshold between records of one score changes an advantage, and a true-positive rate at 1 %, by as much
             as their share at most; where the limit allows that, nothing is said.
+        shown: upper ends of what passes, by limit.
     """
     if rounding is None:
         return []
@@ -476,61 +481,84 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule) -> list[Findin
         'that are as coarse as these, declare it (outputs = "labels", or "binned" with the bin_width, in [release]; '
         "0.000001 where a model gives many records the same answer in full, as one of a few trees does)"
     )
-    return _hidden(rounding.share, rule, ROUNDED_MEASURES, reason, remedy)
+    return _hidden(rounding.share, rule, shown, ROUNDED_MEASURES, reason, remedy)
 
 
-def rows_finding(share: float, rule: ReleaseRule, n_games: int) -> list[Finding]:
-    """That so many rows of members were not looked at that a leak to one row of each may be among them.
+def rows_finding(
+    share: float, rule: ReleaseRule, shown: Mapping[str, float], description: Description, n_games: int
+) -> list[Finding]:
+    """That so many rows of members were not looked at that a leak to one row of each, or to two, may be among them.
 
     Args:
-        share: of the rows of a member, on average.
-        rule: where one row gives each of so many members away, so large a part of them goes unseen.
-        n_games: shadow models that played the target; of them all rows were looked at, and those of the audited model
-            are to show whether it is like them.
+        share: of the pairs of rows of a member, on average.
+        rule: where two rows of each give so many members away, so large a part of them goes unseen.
+        shown: upper ends of what passes, by limit.
+        description: whether a learner is known.
+        n_games: shadow models that played the target; of them all rows were looked at. They stand for the audited model
+            where the rule limits DTP, which passes only if the learner answers about the members as that model does.
     """
-    if n_games and share <= MOST_ROWS_UNSEEN:
+    if n_games and description.learner is not None and rule.dtp is not None and share <= MOST_ROWS_UNSEEN:
         return []
     reason = (
-        "holdout persons have fewer rows than training persons, so the attacks on the audited model left out "
-        f"{100 * share:.3g} % of the rows of a training person on average: the number of rows alone would distinguish "
-        "members from non-members. A leak in the rows left out would not be detected"
+        "holdout persons have fewer rows than training persons, so the attacks on the audited model left out rows of "
+        f"training persons, and with them {100 * share:.3g} % of the pairs of rows of one person, on average: the "
+        "number of rows alone would distinguish members from non-members. A leak in the rows left out, or in two rows "
+        "of which one was left out, would not be detected"
     )
     return _hidden(
-        share, rule, ROWS_MEASURES, reason, "give holdout persons with as many rows as training persons have"
+        share, rule, shown, ROWS_MEASURES, reason, "give holdout persons with as many rows as training persons have"
     )
 
 
-def _hidden(share: float, rule: ReleaseRule, measures: Mapping[str, str], reason: str, remedy: str) -> list[Finding]:
-    """That a limit cannot be shown to be kept where a larger share than it allows is hidden."""
-    allowed = {"advantage": rule.advantage, "tpr_ratio": None if rule.tpr_ratio is None else rule.tpr_ratio / 100}
+def _hidden(
+    share: float,
+    rule: ReleaseRule,
+    shown: Mapping[str, float],
+    measures: Mapping[str, str],
+    reason: str,
+    remedy: str,
+) -> list[Finding]:
+    """That a limit cannot be shown to be kept where a share is hidden: what it may hide adds to what was found."""
+    scales = {"advantage": 1.0, "tpr_ratio": JUDGED_FPR}
     return [
         Finding(
-            "membership", measures[name], None, float(name == "tpr_ratio"), getattr(rule, name),
-            Verdict.CANNOT_TELL, reason, remedy,
+            "membership", measures[name], None, float(name == "tpr_ratio"), limit, Verdict.CANNOT_TELL, reason, remedy
         )
-        for name, most in allowed.items()
-        if most is not None and share > most
-    ]  # fmt: skip
+        for name, scale in scales.items()
+        if (limit := getattr(rule, name)) is not None and 0 < share > scale * (limit - shown[name])
+    ]
 
 
-def unsteady_finding(n_moved: int, n: int, rule: ReleaseRule) -> list[Finding]:
-    """That the model answers the same question differently, of which attacks that ask once see little.
+def unsteady_finding(n_moved: int, n_asked: int, rule: ReleaseRule, *, untested: bool) -> list[Finding]:
+    """That the model answers the same question differently, of which attacks that ask once see little, or may do so.
 
     Args:
         n_moved: how many records got another answer when the model was asked again.
-        n: of how many.
+        n_asked: of how many.
         rule: asks for it where it has a limit on the advantage.
+        untested: whether there is a model that was not asked again.
     """
-    if not n_moved or rule.advantage is None:
+    if rule.advantage is None or not (n_moved or untested):
         return []
+    if not untested:
+        reason = (
+            f"on a second query, alone or among others, the model's output differs for {n_moved:,} of {n_asked:,} "
+            "records. An attacker averages randomness out by repeating queries, and chooses with which rows a record "
+            "is asked; the attacks of this audit query each record once"
+        )
+        remedy = (
+            "let the model give the same output for the same row, whatever is asked with it (random numbers drawn from "
+            "the record, no state between queries), or audit it without the randomness"
+        )
+    else:
+        reason = (
+            "whether a repeated query gets the same output was not tested, as max_queries left no query for it; a "
+            "model that answers differently may reveal to an attacker who repeats queries what one query hides"
+        )
+        remedy = "raise max_queries by 200"
     return [
         Finding(
-            "membership", "membership advantage, repeated queries", None, 0.0, rule.advantage,
-            Verdict.CANNOT_TELL,
-            f"on a second query, alone or among others, the model's output differs for {n_moved:,} of {n:,} records. "
-            "An attacker averages randomness out by repeating queries, and chooses with which rows a record is asked; "
-            "the attacks of this audit query each record once",
-            "let the model give the same output for the same row, whatever is asked with it (random numbers drawn from "
-            "the record, no state between queries), or audit it without the randomness",
+            "membership", "membership advantage, repeated queries", None, 0.0, rule.advantage, Verdict.CANNOT_TELL,
+            reason, remedy,
         )
     ]  # fmt: skip

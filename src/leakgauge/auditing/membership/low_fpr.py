@@ -8,7 +8,13 @@ from dataclasses import replace
 
 from leakgauge.auditing.advice import Situation, advice, settled_by_models
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.membership.findings import GIVE_LEARNER, GIVE_REFERENCES, JUDGED_ALONE, unlike_siblings
+from leakgauge.auditing.membership.findings import (
+    GIVE_LEARNER,
+    GIVE_REFERENCES,
+    JUDGED_ALONE,
+    JUDGED_FPR,
+    unlike_siblings,
+)
 from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResult
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
@@ -16,9 +22,6 @@ from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.membership import Contamination
 from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, Estimate
 from leakgauge.statistics.numerals import interval_name, number
-
-JUDGED_FPR = 0.01
-"""The false-positive rate at which the rule limits true-positive rates."""
 
 TPR_MEASURE = "true-positive rate over a false-positive rate of 1 %"
 

@@ -12,7 +12,7 @@ import numpy as np
 from leakgauge.arrays import Flags
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.budget import N_SHADOWS
-from leakgauge.auditing.finding import Finding
+from leakgauge.auditing.finding import Finding, Verdict
 from leakgauge.auditing.influence.question import InfluenceAnswer
 from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
 from leakgauge.auditing.membership.findings import (
@@ -77,7 +77,10 @@ ROUNDING = "rounding"
 """What the method says of scores that seem to be rounded."""
 
 ROWS_LEFT_OUT = "rows_left_out"
-"""What the method says of the rows of members that were not looked at: their share, on average over persons."""
+"""What the method says of the rows of members that were not looked at: the share of pairs, on average over persons."""
+
+NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries leaves no query for this."
+"""What the report says was not tested where the model was not asked twice."""
 
 LARGEST_ERROR_OF_SHARE = 0.5
 """A share of the holdout that is known no better is none to be printed."""
@@ -143,8 +146,9 @@ class MembershipAnswer(Answer):
         """The advantages and the tails; what kept attacks from being carried out."""
         part, rule = self._judged(case), case.settings.rule
         return _findings(
-            part, case.description, rule, situation, rounding=_rounding(case), rows_left_out=case.rows_left_out
-        )
+            part, case.description, rule, situation,
+            rounding=_rounding(case), rows_left_out=case.rows_left_out, steadiness_untested=_unasked(case),
+        )  # fmt: skip
 
     def notes(self, case: Case) -> list[str]:
         """What the shadow models share, which failed, and what the attacker of a regressor is given."""
@@ -168,9 +172,13 @@ class MembershipAnswer(Answer):
                 "that the shadow models draw other numbers. An attacker who knows it does better; give a number to "
                 "see it."
             )
-        if (n := len(case.candidates) - len(case.levelled)) > 0:
+        if (n := len(case.candidates) - len(case.different)) > 0:
             said.append(
-                f"Attacks on the audited model use {len(case.levelled):,} of {len(case.candidates):,} rows. {n:,} "
+                f"{n:,} rows that equal another row of their person were left out of attacks on the audited model."
+            )
+        if (n := len(case.different) - len(case.levelled)) > 0:
+            said.append(
+                f"Attacks on the audited model use {len(case.levelled):,} of {len(case.different):,} rows. {n:,} "
                 "rows, drawn at random, were left out so that training and holdout persons have equally many: "
                 "otherwise the number of rows would distinguish members from non-members."
             )
@@ -212,8 +220,8 @@ class MembershipAnswer(Answer):
                 f"“{noise_robustness.ATTACK.title}”: this attack takes {N_COPIES * len(case.candidates):,} queries, "
                 "more than max_queries leaves."
             )
-        if case.what.model is not None and not case.n_asked_again:
-            said.append("Whether a repeated query gets the same output: max_queries leaves no query for this.")
+        if _unasked(case):
+            said.append(NOT_ASKED_AGAIN)
         if self.shadows is None:
             said.append("Attacks with shadow models.")
         elif case.n_shadows < N_SHADOWS and case.what.shadows is None:
@@ -351,7 +359,10 @@ class Membership(Question):
         rounding = Rounding.written(audit.method.get(ROUNDING))
         rows = audit.method.get(ROWS_LEFT_OUT, 0.0)
         rows = float(rows) if isinstance(rows, float | int) and 0 <= rows <= 1 else 1.0  # unreadable: it does not pass
-        made = _findings(audit, audit.description, written.rule, written.situation, lost, rounding, rows)
+        made = _findings(
+            audit, audit.description, written.rule, written.situation, lost, rounding, rows,
+            steadiness_untested=NOT_ASKED_AGAIN in audit.not_tested,
+        )  # fmt: skip
         if audit.attacks:  # without any, the finding says so
             made += written.unanswered(cls, "attacks", titles, advantage_measure)
         return written.worse_of(made, cls)
@@ -395,6 +406,11 @@ def said_of_holdout(share: float, standard_error: float, p_value: float) -> str:
     return f"{finds}; it estimates their share as {estimated}, and finds large shares only."
 
 
+def _unasked(case: Case) -> bool:
+    """Whether there is a model that was not asked twice about anybody."""
+    return case.what.model is not None and not case.n_asked_again
+
+
 def _rounding(case: Case) -> Rounding | None:
     """Of the scores, where the released outputs are finer."""
     rounding = case.what.rounding
@@ -409,6 +425,8 @@ def _findings(
     lost: Sequence[str] = (),
     rounding: Rounding | None = None,
     rows_left_out: float = 0.0,
+    *,
+    steadiness_untested: bool = False,
 ) -> list[Finding]:
     """All that a part of a document comes to under a rule.
 
@@ -419,7 +437,8 @@ def _findings(
         situation: for the advice.
         lost: titles of attacks that the part lacks.
         rounding: of the scores.
-        rows_left_out: share of the rows of members that were not looked at.
+        rows_left_out: share of the pairs of rows of members that were not looked at.
+        steadiness_untested: whether the model was not asked twice, although there is one.
     """
 
     def of(judge: Callable[..., list[Finding]]) -> list[Finding]:
@@ -433,12 +452,17 @@ def _findings(
             contamination=part.contamination,
         )
 
+    found = [*of(findings), *of(partial(tpr_findings, lost=lost))]
+    shown = {"advantage": 0.0, "tpr_ratio": 0.0}  # upper ends of what passes
+    for one in found:
+        if one.estimate is not None and one.verdict is Verdict.PASSES and Membership.is_limited(one):
+            name = Membership.limit_of(one)
+            shown[name] = max(shown[name], one.estimate.high)
     return [
-        *of(findings),
-        *of(partial(tpr_findings, lost=lost)),
+        *found,
         *shadows_finding(part.no_shadows, rule),
         *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
-        *unsteady_finding(part.n_moved, part.n_asked_again, rule),
-        *rounded_finding(rounding, rule),
-        *rows_finding(rows_left_out, rule, part.n_games),
+        *unsteady_finding(part.n_moved, part.n_asked_again, rule, untested=steadiness_untested),
+        *rounded_finding(rounding, rule, shown),
+        *rows_finding(rows_left_out, rule, shown, description, part.n_games),
     ]

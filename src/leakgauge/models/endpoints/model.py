@@ -31,6 +31,12 @@ from leakgauge.records.columns import in_order
 SINGLE_PRECISION_SLACK = 1e-6
 """How far probabilities in single precision may be from summing to 1."""
 
+HALF_PRECISION_SLACK = 2.0**-11
+"""The same in half precision, which moves each by no more than this part of it."""
+
+LONGEST_DECIMALS = 9
+"""Decimals that a server may round to; what it rounds further adds up to 1 in single precision."""
+
 FEW_VALUES = 50
 """So many different probabilities, or fewer, are said to be few, of at least ten times as many."""
 
@@ -151,7 +157,10 @@ class ProbabilityReading:
         if self.meaning in (Outputs.PROBABILITIES, Outputs.PROBABILITY):
             own = self._of_probabilities(np.hstack([1 - given, given]) if self.meaning.single else given)
         elif not np.isfinite(given).all() and self.meaning is not Outputs.LOG_PROBABILITIES:
-            raise ModelError(f"{self.who} gave NaN or infinity; expected finite {self.meaning.value}")
+            n_broken = int(np.count_nonzero(~np.isfinite(given).all(axis=1)))
+            raise ModelError(
+                f"{self.who} gave NaN or infinity for {n_broken:,} of {n:,} records; expected finite numbers"
+            )
         else:
             own = checked_log_probabilities(self.meaning.log_probabilities(given), n, len(self.order), self.who)
         logs = np.full((n, self.n_classes), -np.inf)
@@ -169,11 +178,13 @@ class ProbabilityReading:
         outside = int(np.count_nonzero(~inside.all(axis=1)))
         if outside:
             raise ModelError(
-                f"{self.who} gave a number outside [0, 1] for {outside:,} of {len(given):,} records, where its other "
-                'answers are probabilities; if they are logits, set outputs = "logits"'
+                f"{self.who} gave a number outside [0, 1] for {outside:,} of {len(given):,} records; expected "
+                'probabilities; if they are logits, set outputs = "logits"'
             )
-        decimals = n_decimals(given)
+        decimals = n_decimals(given, LONGEST_DECIMALS)
         slack = SINGLE_PRECISION_SLACK + ((given.shape[1] - 1) // 2 * 10.0**-decimals if decimals else 0.0)
+        if np.array_equal(given.astype(np.float16), given):
+            slack += HALF_PRECISION_SLACK
         sums = given.sum(axis=1)
         off = np.abs(sums - 1) > slack
         if off.any():
@@ -423,7 +434,10 @@ def _order(endpoint: Endpoint, form: Form, classes: tuple[Value, ...]) -> tuple[
         source = "gave numbers by names" if form.names else "is declared with classes"
         raise ModelError(f"{who} {source} that are not among the {len(classes)} classes of the label column")
     if form.width not in (1, len(order)):
-        raise UnusableAnswerError(f"{form.width} numbers for each of {len(order)} classes")
+        raise UnusableAnswerError(
+            f"{form.width} numbers for each record, where the label column has {len(order)} classes; expected one for "
+            "each class"
+        )
     return tuple(code for code in order if code is not None)
 
 

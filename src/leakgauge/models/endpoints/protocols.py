@@ -179,7 +179,7 @@ WIRES: dict[Protocol, type[Wire]] = {
 
 def _listed(found: Any, n: int) -> list[Any]:
     if not isinstance(found, list):
-        raise UnusableAnswerError("no list of answers in the place that is named")
+        raise UnusableAnswerError("no list where its answers are to stand (answer)")
     if len(found) != n:
         raise UnusableAnswerError(f"{len(found):,} answers for {n:,} queries")
     return found
@@ -200,7 +200,7 @@ def _at(content: Any, path: str) -> Any:
         return _at(content[key], rest)
     if isinstance(content, list) and key.isdigit() and int(key) < len(content):
         return _at(content[int(key)], rest)
-    raise UnusableAnswerError("nothing in the place that is named")
+    raise UnusableAnswerError(f"nothing at {key!r}, where its answers are to stand (answer)")
 
 
 def _filled(template: Any, given: dict[str, Any]) -> Any:

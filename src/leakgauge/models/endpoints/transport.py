@@ -38,6 +38,9 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 LONGEST_PAUSE = 600.0
 """Seconds that a server may ask for; the audit is stopped for longer ones, and continued by its user."""
 
+UNUSABLE_ATTEMPTS = 4
+"""After which the same unusable answer is taken for what the server always gives."""
+
 LARGEST_BODY, LARGEST_ROW = 2**20, 2**16
 """Bytes that are read of an answer, and more of them for each row: no server fills the memory."""
 
@@ -239,32 +242,34 @@ class Transport:
             EndpointError: no attempt succeeded, or the deadline is over.
         """
         data = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
-        most, last, endpoint = self.endpoint.attempts, "", self.endpoint
+        most, last, n_unusable, endpoint = self.endpoint.attempts, "", 0, self.endpoint
         for attempt in range(most):
             if not self.pace.wait():
                 raise self._late(last)
             try:
                 return read(self._sent(data, n_rows))
             except _FailedError as error:
-                last, wait = str(error), error.wait
+                last, wait, n_unusable = str(error), error.wait, 0
             except UnusableAnswerError as error:
+                n_unusable = n_unusable + 1 if str(error) == last else 1
                 last, wait = str(error), None
-            if attempt + 1 == most:
+            if attempt + 1 == most or n_unusable == UNUSABLE_ATTEMPTS:
                 break
             log.info("endpoint %s: attempt %d failed: %s", endpoint.name, attempt + 1, last)
             self._rest(
                 min(LONGEST_WAIT, FIRST_WAIT * 2**attempt) if wait is None else wait, last, shared=wait is not None
             )
-        raise EndpointError(f"endpoint {endpoint.name}: {most} attempts failed, the last one because {last}; {KEPT}")
+        n = attempt + 1
+        raise EndpointError(f"endpoint {endpoint.name}: {n} attempts failed, the last one because {last}; {KEPT}")
 
     def _rest(self, seconds: float, last: str, *, shared: bool) -> None:
         """Wait before the next attempt; all requests wait where the server asks for it."""
-        if time.monotonic() + seconds > self.pace.end:
-            raise self._late(last)
         if shared and seconds > LONGEST_PAUSE:
             raise EndpointError(
                 f"endpoint {self.endpoint.name}: {last}, and asks to come back in {seconds:,.0f} seconds; {KEPT}"
             )
+        if time.monotonic() + seconds > self.pace.end:
+            raise self._late(last)
         if shared:
             self.pace.hold(seconds)
         elif self.pace.stopped.wait(seconds):
@@ -286,6 +291,7 @@ class Transport:
             try:
                 with self._opener.open(request, timeout=seconds) as response:
                     content, length = response.read(most + 1), response.headers.get("Content-Length")
+                    encoded = response.headers.get("Content-Encoding", "identity").strip().lower() != "identity"
             except urllib.error.HTTPError as error:
                 with error:
                     raise self._of_status(error.code, error.headers.get("Retry-After")) from None
@@ -297,6 +303,11 @@ class Transport:
             raise EndpointError(f"endpoint {self.endpoint.name}: an answer has more than {most:,} bytes")
         if length is not None and length.isdigit() and int(length) != len(content):
             raise _FailedError("the answer was cut off")
+        if encoded:
+            raise EndpointError(
+                f"endpoint {self.endpoint.name}: its answer is compressed, which was not asked for; let the server "
+                'answer as it is where "Accept-Encoding" is "identity"'
+            )
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
@@ -306,7 +317,10 @@ class Transport:
         if status in PASSING or status >= 500:
             return _FailedError(f"the server answered with status {status}", seconds_of(retry_after))
         if 300 <= status < 400:
-            advice = "it redirects elsewhere; give the address that it redirects to"
+            advice = (
+                "it redirects to another server, in a circle, or by a status that makes a GET of a POST; give the "
+                "address that answers"
+            )
         else:
             advice = ADVICE.get(status, "check the address and the protocol")
         return RefusedError(f"endpoint {self.endpoint.name} answered with status {status}; {advice}", status)
