@@ -240,6 +240,32 @@ def test_rounded_predictions_of_a_regressor_are_found():
     assert learned.learned_advantage(AnswerKind.VALUES, answers, labels, HALF[:600], seed=0).value > 0.99
 
 
+@pytest.mark.parametrize("unit", [1e-100, 1e-30, 1e-9, 1.0, 1e9, 1e100])
+def test_the_unit_of_a_regressor_does_not_matter(unit):
+    """The sign of the error tells members from others; trees of plain numbers see none of it below 1e-7."""
+    rng = np.random.default_rng(6)
+    labels = unit * rng.normal(size=600)
+    answers = labels - unit * np.abs(rng.normal(0, 0.3, size=600)) * np.where(HALF[:600], 1, -1)
+    found = learned.learned_advantage(AnswerKind.VALUES, answers[:, None], labels, HALF[:600], seed=0)
+    assert found.value > 0.99
+
+
+def test_small_probabilities_are_seen():
+    """Members' probabilities of the second class are a tenth above 1e-8, others' a tenth below."""
+    rng = np.random.default_rng(6)
+    p = 1e-8 * (1 + np.where(HALF, 0.1, -0.1) * rng.random(1000))
+    labels = np.zeros(1000, dtype=int)
+    found = learned.learned_advantage(KIND, np.log(np.stack([1 - p, p], axis=1)), labels, HALF, seed=0)
+    assert found.value > 0.99
+
+
+def test_what_probabilities_add_up_to_is_seen():
+    """Those of others add up to 1e-7 less."""
+    answers, labels = case_of(np.random.default_rng(2), "nothing")
+    answers = answers + np.where(HALF, 0, np.log1p(-1e-7))[:, None]
+    assert learned.learned_advantage(KIND, answers, labels, HALF, seed=0).value > 0.9
+
+
 def test_labels_alone_tell_who_is_right():
     """Members are always right, others half of the time: 0.5, standard deviation 0.03."""
     rng = np.random.default_rng(7)
@@ -283,10 +309,14 @@ def test_features_by_hand():
     assert first[3:6] == pytest.approx(np.log([0.8, 0.125, 0.075]))
     assert first[6:9] == pytest.approx([0.0, 0.5, 0.5])
     assert first[9:15].tolist() == [1, 3, 1, 3, 31, 3]  # decimals, in double precision and in single; binary digits
-    assert first[15:18] == pytest.approx([np.log(4), entropy, 0.625])
-    assert first[18:].tolist() == [1, 0, 1, 0]
+    assert first[15:19] == pytest.approx([np.log(4), entropy, 0, 0.625])
+    assert first[19:].tolist() == [1, 0, 1, 0]
     assert np.isfinite(certain).all()
-    assert certain[[15, 16, 17, 18]].tolist() == [-103.6, 0, 0, 0]
+    assert certain[[15, 16, 17, 18, 19]].tolist() == [-103.6, 0, 0, 0, 0]
+    sums = learned.signal_features(
+        KIND, np.log([[0.25, 0.25], [0.5, 0.5 + 2e-8], [0.5, 0.5 + 2e-15]]), np.array([0, 0, 0])
+    )
+    assert sums[:, 14] == pytest.approx([-0.5, 2e-8, 0.0], abs=1e-12)
     values = learned.signal_features(AnswerKind.VALUES, np.array([[12.5], [10.0]]), np.array([10.0, 20.0]))
     assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0, 1, 1, 1], [10, 10, 10, 0, 0, 0, 0, 0, 0]]
     # In single precision 21.2345612 is no rounded number, as it has about seven digits in all; 21.2346 is one.

@@ -60,6 +60,9 @@ ROUNDINGS = ((10, 8, 1e-12), (10, 8, 6e-8), (2, 30, 1e-12))
 """Base, largest number of digits that is looked for, and relative precision: decimals of numbers that are stored in
 double precision and in single, and binary digits, by which numbers in single precision are told."""
 
+SUM_DECIMALS = 12
+"""Of what probabilities add up to beyond 1; further ones are rounding errors of double precision."""
+
 _LARGEST_FLOAT32 = 1e30  # trees hold their inputs in single precision
 
 
@@ -67,10 +70,10 @@ def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generi
     """What the forest sees of each answer.
 
     Of probabilities: the largest ones and their logarithms in descending order, how far 100 times each is from a whole
-    number, how many digits write the first two, the logit of the record's own class, entropy, the second class's
-    share of what the first leaves, whether the first is right, and the label. Of labels: whether it is right, the
-    answer, and the label. Of values: error, its size, the prediction, how far it is from round numbers, and how many
-    digits write it.
+    number, how many digits write the first two, the logit of the record's own class, entropy, what they add up to
+    beyond 1, the second class's share of what the first leaves, whether the first is right, and the label. Of labels:
+    whether it is right, the answer, and the label. Of values, in units of the labels' order of magnitude: error, its
+    size, the prediction, how far it is from round numbers, and how many digits write it.
 
     Args:
         kind: what the model answers.
@@ -123,6 +126,7 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
         *_fewest_digits(p[:, :2]),
         likelihood_ratio.confidences(held.answers, held.codes)[:, None],
         -(p * logs).sum(axis=1, keepdims=True),
+        np.round(p.sum(axis=1, keepdims=True) - 1, SUM_DECIMALS),
         (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],
         right,
         one_hot[held.codes],
