@@ -388,6 +388,58 @@ def test_null_rows_that_stand_in_a_person_several_times_give_nobody_away(n_diffe
     assert oversampled(n_different, n_times, n_out, seed=0, leak=True).verdict is Verdict.FAILS
 
 
+@pytest.mark.parametrize("place", [[0, 0, 0, 1, 1, 1], [0, 0, 2, 3, 4, 5]])
+def test_scores_that_are_equal_within_a_person_may_be_what_gives_her_away(place):
+    """Two rows of a member were written three times, or two different ones got one score: nobody can say which."""
+    persons = np.repeat(np.arange(800), 6)
+    logit = np.random.default_rng(0).normal(size=(800, 6))
+    logit[:400] = logit[:400, place]
+    rule = ReleaseRule(dtp=None, advantage=0.25)
+    result = audit_scores(persons < 400, logit=logit.ravel(), persons=persons, settings=Settings(rule=rule))
+    (found,) = (one for one in result.findings if one.measure in ROWS_MEASURES.values())
+    assert result.verdict is found.verdict is Verdict.CANNOT_TELL
+    assert "or fewer with equal scores" in found.reason
+    assert found.remedy.endswith("and each row once")
+    assert any("rows that have the same scores as another row of their person" in line for line in result.notes)
+
+
+@pytest.mark.parametrize("grouped", ["as they were", "by others"])
+def test_rows_of_training_persons_under_other_names_are_noticed(grouped):
+    """A deep tree is asked about 50 of its own training persons, one row of each missing, or all rows shuffled."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(200), 5)
+    X = rng.normal(size=(200, 3))[persons] + rng.normal(size=(1000, 3))
+    y = (X[:, 0] + rng.normal(size=1000) > 0).astype(int)
+    train = persons < 150
+    of_others = np.flatnonzero(train & (np.arange(1000) % 5 > 0))
+    own = persons[of_others] + 1000 if grouped == "as they were" else np.arange(len(of_others)) // 4 + 1000
+    model = DecisionTreeClassifier(random_state=0).fit(X[train], y[train])
+    holdout = rng.permutation(of_others) if grouped == "by others" else of_others
+    result = audit(
+        model.predict_proba, train=(X[train], y[train]), holdout=(X[holdout], y[holdout]),
+        persons=(persons[train], own), settings=Settings(rule=ReleaseRule(dtp=None)),
+    )  # fmt: skip
+    assert result.verdict is Verdict.CANNOT_TELL
+    assert result.description.overlap.low > 0.9
+    assert any("also in the training set" in line for line in result.notes)
+
+
+def test_null_rows_of_few_kinds_are_shared_by_chance():
+    """Three columns of three values: nearly every row of the holdout is one of the training set, and none was."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(600), 4)
+    X = rng.integers(0, 3, size=(2400, 3)).astype(float)
+    y, train = rng.integers(0, 2, 2400), persons < 300
+    model = LogisticRegression(C=0.01).fit(X[train], y[train])
+    result = audit(
+        model.predict_proba, train=(X[train], y[train]), holdout=(X[~train], y[~train]),
+        persons=(persons[train], persons[~train]), settings=Settings(rule=ReleaseRule(dtp=None, advantage=0.3)),
+    )  # fmt: skip
+    assert result.verdict is Verdict.PASSES
+    assert result.description.overlap is None or result.description.overlap.low == 0
+    assert not any("equal another row" in line for line in result.notes)
+
+
 def test_a_holdout_with_more_rows_hides_nothing():
     result = scored(4, 6, seed=0)
     assert "rows_left_out" not in result.method

@@ -48,6 +48,9 @@ def test_what_does_not_fit_is_an_error(cli: Callable) -> None:
     assert printed.code == 2
     assert "give the larger version first" in printed.err
     assert cli("versions", "old.skops", "new.skops", "--data", "nowhere.csv").code == 2
+    printed = cli("versions", "old.skops", "new.skops", "--data", "public.csv", "--target", "wage")
+    assert printed.code == 2
+    assert "--target wage: no table has such a column" in printed.err
     printed = cli("versions", "old.skops", "new.skops", "--data", "public.csv")  # income among the features
     assert printed.code == 2
     assert "public must have the 2 columns that the model takes" in printed.err

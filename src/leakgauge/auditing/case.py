@@ -13,7 +13,7 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
 from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_copies, wants_shadows
-from leakgauge.auditing.overlap import holdout_repeats
+from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
 from leakgauge.auditing.question import Answer
@@ -36,6 +36,9 @@ A = TypeVar("A", bound=Answer)
 
 N_ASKED_AGAIN, FEWEST_ASKED_AGAIN = 200, 20
 """Records that the released model is asked about a second time, in another order, and as many as say anything."""
+
+MOST_ERRORS_APART = 2.0
+"""Standard errors by which two sets may differ in the share of different rows of a person for these to be alike."""
 
 N_ASKED_ALONE = 50
 """Of these, each in a query of its own: a model may answer a single row as it answers no batch."""
@@ -95,9 +98,13 @@ class Case(Outline):
 
     @cached_property
     def different(self) -> Indices:
-        """Rows of the candidates without those that equal an earlier row of their person, ``[e]``."""
+        """Rows of the candidates without those that equal an earlier row of their person, ``[e]``.
+
+        All rows, where persons of both sets have as many equal ones, up to chance: then these tell nothing.
+        """
+        everything = np.arange(len(self.candidates))
         if self.units.single:
-            return np.arange(len(self.candidates))
+            return everything
         whose = self.units.of_row
         if self.given.only_scores:  # answers in full tell rows apart, unless several persons have the same one
             told = np.column_stack([self.answers, self.candidates.labels])
@@ -105,9 +112,14 @@ class Case(Outline):
             n_persons = np.bincount(np.unique(np.stack([code, whose]), axis=1)[0])
             code = np.where(n_persons[code] == 1, code, len(n_persons) + np.arange(len(code)))
         else:
-            codes = record_codes(self.what.train, self.what.holdout)
+            codes = record_codes(self.what.train, self.what.holdout, tolerance=TOLERANCES[0])
             code = np.concatenate([codes.train, codes.holdout])
-        return np.sort(np.unique(np.stack([whose, code]), axis=1, return_index=True)[1])
+        first = np.sort(np.unique(np.stack([whose, code]), axis=1, return_index=True)[1])
+        share = np.bincount(whose[first]) / self.units.sizes
+        inside, outside = share[self.member_units], share[~self.member_units]
+        error = np.sqrt(inside.var() / len(inside) + outside.var() / len(outside))
+        alike = abs(inside.mean() - outside.mean()) <= MOST_ERRORS_APART * error
+        return everything if alike else first
 
     @cached_property
     def levelled(self) -> Indices:
@@ -117,8 +129,12 @@ class Case(Outline):
 
     @cached_property
     def rows_left_out(self) -> float:
-        """Share of the pairs of different rows of a member, on average, that attacks do not look at together."""
-        kept, sizes = (np.bincount(self.units.of_row[rows]) for rows in (self.levelled, self.different))
+        """Share of the pairs of different rows of a member, on average, that attacks do not look at together.
+
+        Of scores alone rows with equal ones may be different: that they are equal may be what gives a member away.
+        """
+        rows = np.arange(len(self.candidates)) if self.given.only_scores else self.different
+        kept, sizes = (np.bincount(self.units.of_row[some]) for some in (self.levelled, rows))
         seen = np.where(kept == sizes, 1.0, kept * (kept - 1) / np.maximum(1, sizes * (sizes - 1)))
         return round(float(1 - seen[self.member_units].mean()), 9)
 

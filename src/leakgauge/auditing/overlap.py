@@ -39,6 +39,9 @@ SURELY_FOUND_AT = 0.99
 WITH_NEAR = "equal and nearly equal records across the sets beyond those within"
 """The method of a share that counts nearly equal records, whose upper end is none for copies that were changed more."""
 
+LEAST_SHARED_ROWS = 0.05
+"""Share of the rows of the holdout that must be training rows, almost surely: rows of a person hang together."""
+
 LARGEST_CHANCE = 3.0
 """Equal pairs within the holdout, over as many as pairs across the sets lead one to expect, that may be chance."""
 
@@ -108,11 +111,14 @@ class Overlap:
         copies: which records of a set are copies of one, equal or nearly so, where there are more than by chance;
             training records come first. Persons where there are persons.
         near: those that are nearly equal, at each of the tolerances at which there are more than chance produces.
+        rows: of persons the codes of their different rows, where surely more than `LEAST_SHARED_ROWS` of those of the
+            holdout stand in the training set: perhaps of other persons.
     """
 
     equal: Codes
     copies: Units
     near: tuple[Near, ...]
+    rows: Codes | None = None
     _shares: dict[float, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -128,12 +134,12 @@ class Overlap:
         found = tested is not None and tested.copies(FOUND_AT) > 0
         lowest = _lowest(equal)
         counted = [one for one in near if (found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest]
-        return cls(equal, of_one, tuple(counted))
+        return cls(equal, of_one, tuple(counted), _shared_rows(train, holdout))
 
     @property
     def beyond_chance(self) -> bool:
         """Whether more records stand in both sets than by chance, almost surely."""
-        return bool(self.near) or _lowest(self.equal) > 0
+        return bool(self.near) or self.rows is not None or _lowest(self.equal) > 0
 
     @cached_property
     def alike(self) -> Units:
@@ -181,14 +187,16 @@ class Overlap:
         return self._shares[confidence]
 
     def _share(self, confidence: float) -> Estimate | None:
-        equal = shared_share(self.equal.train, self.equal.holdout, confidence=confidence)
+        of_rows = None if self.rows is None else shared_share(self.rows.train, self.rows.holdout, confidence=confidence)
         near = max(
             (one.share(confidence) for one in self.near), key=lambda share: (share.low, share.value), default=None
         )
-        if near is None or equal is None:
-            return equal if near is None else near
-        largest = (max(getattr(equal, part), getattr(near, part)) for part in ("value", "low", "high"))
-        return replace(near, **dict(zip(("value", "low", "high"), largest, strict=True)))
+        found = [near, shared_share(self.equal.train, self.equal.holdout, confidence=confidence), of_rows]
+        held = [one for one in found if one is not None]
+        if not held:
+            return None
+        largest = {part: max(getattr(one, part) for one in held) for part in ("value", "low", "high")}
+        return replace(held[0], **largest)
 
     def corrected(self, advantage: Estimate) -> Estimate:
         """An advantage against records that were not trained on."""
@@ -233,6 +241,16 @@ def _of_first_copies(equal: Codes, copies: Units) -> Codes:
     train, code = equal.train[inside], np.arange(1 + max(equal.train.max(), equal.holdout.max()))
     code[equal.train] = train
     return Codes(train, code[equal.holdout[outside]])
+
+
+def _shared_rows(train: Records, holdout: Records) -> Codes | None:
+    """Codes of the different rows of each person, where surely many of them stand in both sets."""
+    if train.units.single and holdout.units.single:
+        return None
+    codes = record_codes(train, holdout)
+    sets = ((train.units, codes.train), (holdout.units, codes.holdout))
+    once = Codes(*(np.unique(np.stack([units.of_row, own]), axis=1)[1] for units, own in sets))
+    return once if _lowest(once) > LEAST_SHARED_ROWS else None
 
 
 def _lowest(codes: Codes) -> float:

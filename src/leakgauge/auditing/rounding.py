@@ -223,7 +223,8 @@ def _grid_of(form: str, scores: Floats) -> tuple[Grid, int] | None:
     again = (counts > 1) & ~_reached(_probabilities(form, values))
     if again.sum() > MANY and counts[again].sum() * 2 > counts.sum():
         values = values[again]
-    return next((found for one in _readings(form, values) if (found := _grid(np.unique(one))) is not None), None)
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the largest that there are
+        return next((found for one in _readings(form, values) if (found := _grid(np.unique(one))) is not None), None)
 
 
 def _reached(probabilities: Floats) -> Flags:

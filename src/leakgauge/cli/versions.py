@@ -45,6 +45,7 @@ def versions(
         leakgauge versions january.skops february.skops --data public.csv
         leakgauge versions old.skops new.skops --data public.csv --removed erased.csv --target income
     """
+    from leakgauge.errors import ConfigError
     from leakgauge.escaping import several_lines
     from leakgauge.models import load_estimator
     from leakgauge.versions import compare_versions
@@ -52,6 +53,8 @@ def versions(
     first, second = (load_estimator(path, allow_pickle=allow_pickle) for path in (old, new))
     paths = {"public": data, "records": train, "truth": removed}
     tables = all_features_of(first, {name: path for name, path in paths.items() if path is not None}, target)
+    if target is not None and all(labels is None for _, labels in tables.values()):
+        raise ConfigError(f"--target {target}: no table has such a column; give the name of the label column")
     known: dict[str, Any] = {name: pair[0] if pair[1] is None else pair for name, pair in tables.items()}
     done = compare_versions(first, second, n_records=n_records, **known)
     typer.echo(several_lines(str(done)))

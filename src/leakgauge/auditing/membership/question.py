@@ -173,8 +173,9 @@ class MembershipAnswer(Answer):
                 "see it."
             )
         if (n := len(case.candidates) - len(case.different)) > 0:
+            equal = "have the same scores as" if case.given.only_scores else "equal"
             said.append(
-                f"{n:,} rows that equal another row of their person were left out of attacks on the audited model."
+                f"{n:,} rows that {equal} another row of their person were left out of attacks on the audited model."
             )
         if (n := len(case.different) - len(case.levelled)) > 0:
             said.append(
