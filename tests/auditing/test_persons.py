@@ -471,3 +471,12 @@ def test_in_games_all_rows_are_looked_at(n_in, n_out, leak, verdict):
     )
     assert result.verdict is verdict
     assert result.n_games == 16
+
+
+def test_a_few_persons_of_many_rows_spare_nobody():
+    """Ten holdout persons: a fifth of them, two, would be too few known non-members, however many rows they have."""
+    rng = np.random.default_rng(0)
+    persons = np.repeat(np.arange(20), np.where(np.arange(20) == 15, 300, 1))
+    result = audit_scores(persons < 10, loss=rng.exponential(size=len(persons)), persons=persons)
+    assert result.description.n_population == 0
+    assert "population" not in [attack.name for attack in result.attacks]

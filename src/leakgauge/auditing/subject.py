@@ -428,7 +428,7 @@ def possible_settings(what: Subject, settings: Settings) -> Settings:
         return settings
     refuse_readers(settings.attacks or ())
     shadows = what.shadows is not None and settings.n_shadows != 0
-    no_population = not replace(settings, attacks=None).n_population(len(what.holdout), shadows=shadows)
+    no_population = not replace(settings, attacks=None).n_population(len(what.holdout.units), shadows=shadows)
     possible = tuple(
         attack.name
         for attack in ATTACKS + AUDITOR_ATTACKS
