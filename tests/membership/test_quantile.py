@@ -76,8 +76,8 @@ def test_bad_input_is_refused():
         quantile.scores([np.inf], column, one, column)
     with pytest.raises(DataError, match=r"features must have shape \[records, features\] with 1 records.*\(2, 1\)"):
         quantile.scores(one, [[0.0], [1.0]], one, column)
-    with pytest.raises(DataError, match=r"population_features\[0, 0\] is nan"):
-        quantile.scores(one, column, one, [[np.nan]])
+    with pytest.raises(DataError, match=r"population_features\[0, 0\] is infinite"):
+        quantile.scores(one, column, one, [[np.inf]])
     with pytest.raises(DataError, match="must have the 1 columns of features, got 2"):
         quantile.scores(one, column, one, [[0.0, 0.0]])
     with pytest.raises(ConfigError, match=r"significance must be in \(0, 1\), got 0"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
@@ -37,8 +38,8 @@ A = TypeVar("A", bound=Answer)
 N_ASKED_AGAIN, FEWEST_ASKED_AGAIN = 200, 20
 """Records that the released model is asked about a second time, in another order, and as many as say anything."""
 
-MOST_ERRORS_APART = 2.0
-"""Standard errors by which two sets may differ in the share of different rows of a person for these to be alike."""
+MOST_ERRORS_APART, ALIKE_LEVEL = 2.0, 0.05
+"""Standard errors by which means of two sets may differ for these to be alike, and what a p-value must exceed."""
 
 N_ASKED_ALONE = 50
 """Of these, each in a query of its own: a model may answer a single row as it answers no batch."""
@@ -102,9 +103,9 @@ class Case(Outline):
 
         All rows, where persons of both sets have as many equal ones, up to chance: then these tell nothing.
         """
-        everything = np.arange(len(self.candidates))
+        all_rows = np.arange(len(self.candidates))
         if self.units.single:
-            return everything
+            return all_rows
         whose = self.units.of_row
         if self.given.only_scores:  # answers in full tell rows apart, unless several persons have the same one
             told = np.column_stack([self.answers, self.candidates.labels])
@@ -116,15 +117,28 @@ class Case(Outline):
             code = np.concatenate([codes.train, codes.holdout])
         first = np.sort(np.unique(np.stack([whose, code]), axis=1, return_index=True)[1])
         share = np.bincount(whose[first]) / self.units.sizes
-        inside, outside = share[self.member_units], share[~self.member_units]
+        return all_rows if self._drawn_alike(share) else first
+
+    def _drawn_alike(self, numbers: NDArray[np.generic]) -> bool:
+        """Whether a number of each unit ``[m]`` seems to be drawn alike for members and others, by mean and by law."""
+        from scipy.stats import ks_2samp
+
+        inside, outside = numbers[self.member_units], numbers[~self.member_units]
         error = np.sqrt(inside.var() / len(inside) + outside.var() / len(outside))
-        alike = abs(inside.mean() - outside.mean()) <= MOST_ERRORS_APART * error
-        return everything if alike else first
+        if abs(inside.mean() - outside.mean()) > MOST_ERRORS_APART * error:
+            return False
+        return bool(ks_2samp(inside, outside, method="asymp").pvalue > ALIKE_LEVEL)
 
     @cached_property
     def levelled(self) -> Indices:
-        """Rows of the candidates that attacks look at ``[e]``: of members as many for each person as of others."""
+        """Rows of the candidates that attacks look at ``[e]``: of members as many for each person as of others.
+
+        All different ones, where numbers of rows seem to be drawn alike: then they tell members by chance only, which
+        intervals allow for.
+        """
         units = Units(self.units.of_row[self.different])
+        if self._drawn_alike(units.sizes):
+            return self.different
         return self.different[units.levelled(self.member_units, AuditStream.ROWS.generator(self.settings.seed))]
 
     @cached_property

@@ -61,7 +61,7 @@ def scores(
 
     Raises:
         ModelError: signals are not one finite number per record.
-        DataError: features do not fit the signals or each other, or are NaN or infinite.
+        DataError: features do not fit the signals or each other, or are infinite; NaN is a missing value.
         ConfigError: the significance is not in (0, 1).
 
     Source:
@@ -99,9 +99,9 @@ def _checked_features(values: ArrayLike, name: str, n_records: int) -> Floats:
             f"{name} must have shape [records, features] with {n_records} records and at least one feature, "
             f"got {table.shape}."
         )
-    if not np.isfinite(table).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
-        raise DataError(f"{name}[{row}, {column}] is {table[row, column]}; every value must be finite.")
+    if np.isinf(table).any():
+        row, column = (int(i) for i in np.argwhere(np.isinf(table))[0])
+        raise DataError(f"{name}[{row}, {column}] is infinite; expected finite numbers, or NaN where one is missing.")
     return table
 
 

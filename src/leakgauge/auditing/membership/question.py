@@ -175,13 +175,13 @@ class MembershipAnswer(Answer):
         if (n := len(case.candidates) - len(case.different)) > 0:
             equal = "have the same scores as" if case.given.only_scores else "equal"
             said.append(
-                f"{n:,} rows that {equal} another row of their person were left out of attacks on the audited model."
+                f"Attacks on the audited model leave out {n:,} of the rows, which {equal} others of their person."
             )
-        if (n := len(case.different) - len(case.levelled)) > 0:
+        if len(case.levelled) < len(case.different):
             said.append(
-                f"Attacks on the audited model use {len(case.levelled):,} of {len(case.different):,} rows. {n:,} "
-                "rows, drawn at random, were left out so that training and holdout persons have equally many: "
-                "otherwise the number of rows would distinguish members from non-members."
+                f"Attacks on the audited model use {len(case.levelled):,} of {len(case.different):,} rows, drawn at "
+                "random so that training and holdout persons have equally many: otherwise the number of rows would "
+                "distinguish members from non-members."
             )
         if self.games.played and len(self.games.pool) < len(case.drawn):
             said.append(
