@@ -134,7 +134,7 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         return _sensitive(name)
     if n_distinct == 0:
         return ColumnGuess(name, Role.IGNORE, "it has no values")
-    if text and 0 < (n_wrong := _no_numbers(column)) < (1 - MOSTLY) * n_rows:
+    if text and n_distinct == n_rows and 0 < (n_wrong := _no_numbers(column)) < (1 - MOSTLY) * n_rows:
         why = f"in {n_wrong:,} of {n_rows:,} rows it is not a number, and all are texts: correct them, then remove this"
         return ColumnGuess(name, Role.IGNORE, why)
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
