@@ -438,7 +438,8 @@ def test_no_record_moves_a_sum_by_more_than_the_clip():
         assert length <= 0.5 + 1e-9
     together = gradients.sum_of_clipped(weights, extreme, labels, np.array([1, 4]), 0.5)
     alone = gradients.sum_of_clipped(weights, extreme, labels, np.array([1]), 0.5)
-    assert all(torch.equal(together[name], alone[name]) for name in alone)
+    for name, one in alone.items():  # a processor may multiply matrices of one row and of two in another order
+        torch.testing.assert_close(together[name], one, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.filterwarnings("ignore:Full backward hook is firing")
