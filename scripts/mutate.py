@@ -395,7 +395,7 @@ class Map:
     def __init__(self, folder: Path) -> None:
         from coverage.numbits import register_sqlite_functions
 
-        self._folder = folder
+        self._folder, self._lock = folder, threading.Lock()  # two threads that ask at once may wait for each other
         self._base = sqlite3.connect(folder / "map.sqlite", check_same_thread=False)
         register_sqlite_functions(self._base)
         self._base.executescript(
@@ -473,25 +473,29 @@ class Map:
         A line that fixtures run is that of all tests of their file. What runs when a module is imported is that of all
         tests that run something of the module.
         """
-        rows = self._base.execute(
-            "select distinct test, part, home from lines join tests using (test) "
-            "where file = ? and num_in_numbits(?, bits)",
-            (mutant.file, mutant.line),
-        ).fetchall()
-        if rows and not mutant.defines:
-            shared = {home for _, part, home in rows if part == "setup"}
-            tests = {test for test, _, _ in rows}
-        else:
-            shared, tests = (
-                set(),
-                {t for (t,) in self._base.execute("select distinct test from lines where file = ?", (mutant.file,))},
-            )
-        seconds: dict[str, float] = {}
-        own: dict[str, bool] = {}
-        for test, home, time_of in self._base.execute("select test, home, seconds from tests"):
-            if home in homes and (test in tests or home in shared or (mutant.defines and home == OF_DEFAULTS)):
-                seconds[test] = time_of
-                own[test] = mutant.package not in home and home != OF_DEFAULTS
+        with self._lock:
+            rows = self._base.execute(
+                "select distinct test, part, home from lines join tests using (test) "
+                "where file = ? and num_in_numbits(?, bits)",
+                (mutant.file, mutant.line),
+            ).fetchall()
+            if rows and not mutant.defines:
+                shared = {home for _, part, home in rows if part == "setup"}
+                tests = {test for test, _, _ in rows}
+            else:
+                shared, tests = (
+                    set(),
+                    {
+                        t
+                        for (t,) in self._base.execute("select distinct test from lines where file = ?", (mutant.file,))
+                    },
+                )
+            seconds: dict[str, float] = {}
+            own: dict[str, bool] = {}
+            for test, home, time_of in self._base.execute("select test, home, seconds from tests"):
+                if home in homes and (test in tests or home in shared or (mutant.defines and home == OF_DEFAULTS)):
+                    seconds[test] = time_of
+                    own[test] = mutant.package not in home and home != OF_DEFAULTS
         chosen, spent = [], 0.0
         for test in sorted(seconds, key=lambda test: (own[test], seconds[test])):
             spent += seconds[test]
