@@ -449,6 +449,14 @@ def test_labels_whose_squares_are_infinite(cli: Callable, config: Written, tmp_p
     refused(cli("audit", path), "column 'income' holds numbers of more than 1e150 in size")
 
 
+def test_labels_whose_squares_are_zero(cli: Callable, config: Written, tmp_path: Path) -> None:
+    """One of them is 0 itself."""
+    rows = [f"{i},{i % 7 * 1e-160}" for i in range(40)]
+    (tmp_path / "all.csv").write_text("\n".join(["age,income", *rows]) + "\n")
+    path = config(models=RIDGE, data='[data]\nfile = "all.csv"\ntarget = "income"\ntask = "regression"\n')
+    refused(cli("audit", path), "column 'income' holds numbers of less than 1e-150 in size only")
+
+
 def test_numbers_whose_differences_are_infinite(cli: Callable, config: Written, tmp_path: Path) -> None:
     rows = [f"{1.7e308 if i % 2 else -1.7e308},{i % 7}" for i in range(40)]
     (tmp_path / "all.csv").write_text("\n".join(["age,income", *rows]) + "\n")
