@@ -243,5 +243,5 @@ def test_numbers_among_which_one_is_none_are_no_id() -> None:
     table = pa.table({"x": [*numbers[:-1], "4O.5"], "code": [f"{i:04d}" for i in range(40)], "y": ["a", "b"] * 20})
     found = {one.name: one for one in guess_columns(table, "y")}
     assert found["x"].role.value == "ignore"
-    assert found["x"].why.startswith("in 1 of 40 rows it is not a number")
+    assert found["x"].why.startswith("in 1 of 40 rows the value is not a number")
     assert found["code"].role.value == "id"

@@ -207,6 +207,23 @@ def test_a_server_that_wants_hours_is_not_waited_for(serve, servers):
     assert server.n_requests == 1
 
 
+def test_a_server_that_wants_hours_is_told_as_such_whatever_the_deadline(serve, servers):
+    server = serve(servers.mlflow(probabilities))
+    server.made = lambda request, body, fault: (503, {"Retry-After": "7200"}, b"", [])
+    with pytest.raises(EndpointError, match="status 503, and asks to come back in 7,200 seconds"):
+        audited(server, deadline=5.0)
+    assert server.n_requests == 1
+
+
+def test_a_compressed_answer_is_told_at_once(serve, servers):
+    server = serve(servers.mlflow(probabilities))
+    server.made = lambda request, body, fault: (200, {"Content-Encoding": "gzip"}, b"secret", [])
+    with pytest.raises(EndpointError, match="its answer is compressed, which was not asked for") as caught:
+        audited(server)
+    assert "secret" not in str(caught.value)
+    assert server.n_requests == 1
+
+
 def test_a_deadline_is_for_queries_and_not_for_what_is_between(serve, servers):
     server = serve(servers.mlflow(probabilities))
     model = open_endpoint(lg.Endpoint(server.url, deadline=1.0), RECORDS[:10], RECORDS[10:20])

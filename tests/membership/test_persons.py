@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import DataError
-from leakgauge.membership import ATTACKS, contamination, everyone_as_target, game, strongest_per_record
+from leakgauge.membership import ATTACKS, contamination, everyone_as_target, game, learned, strongest_per_record
 from leakgauge.membership.learned import cross_fitted
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
@@ -152,8 +152,13 @@ def test_persons_are_compared_with_those_of_as_many_rows(gain):
 def test_persons_too_few_to_be_halved_are_judged_by_what_rows_show():
     """Two members and two others: either fold has one of each, and no row is judged by rows of others."""
     losses = np.array([0.1, 0.2, 0.1, 2.0, 0.1, 0.3, 1.0, 2.0])
-    called = called_by(losses, Units(np.repeat(np.arange(4), 2)), np.array([True, False, True, False]))
-    assert called.shape == (4,)
+    is_member = np.array([True, False, True, False])
+    folds = learned._divided(is_member, 0, None, None)
+    assert folds.halves() is None
+    assert learned._divided(np.repeat(is_member, 2), 0, None, None).halves() is not None
+    called = called_by(losses, Units(np.repeat(np.arange(4), 2)), is_member)
+    for fold in folds.both:  # no forest of one member and one other divides them
+        assert len(np.unique(called[fold])) == 1
 
 
 def test_null_no_row_is_remembered():

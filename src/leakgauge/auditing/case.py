@@ -147,12 +147,21 @@ class Case(Outline):
     def rows_left_out(self) -> float:
         """Share of the pairs of different rows of a member, on average, that attacks do not look at together.
 
-        Of scores alone rows with equal ones may be different: that they are equal may be what gives a member away.
+        Of scores alone rows with equal ones may be different: that they are equal may be what distinguishes members, or
+        others, so that of either the larger share counts.
         """
-        rows = np.arange(len(self.candidates)) if self.given.only_scores else self.different
-        kept, sizes = (np.bincount(self.units.of_row[some]) for some in (self.levelled, rows))
-        seen = np.where(kept == sizes, 1.0, kept * (kept - 1) / np.maximum(1, sizes * (sizes - 1)))
-        return round(float(1 - seen[self.member_units].mean()), 9)
+
+        def unseen(looked_at: Indices, rows: Indices, side: Flags) -> float:
+            kept, sizes = (np.bincount(self.units.of_row[some]) for some in (looked_at, rows))
+            seen = np.where(kept == sizes, 1.0, kept * (kept - 1) / np.maximum(1, sizes * (sizes - 1)))
+            return float(1 - seen[side].mean())
+
+        inside, all_rows = self.member_units, np.arange(len(self.candidates))
+        if self.given.only_scores:
+            shares = [unseen(self.levelled, all_rows, inside), unseen(self.different, all_rows, ~inside)]
+        else:
+            shares = [unseen(self.levelled, self.different, inside)]
+        return round(max(shares), 9)
 
     @cached_property
     def model(self) -> Model:

@@ -135,7 +135,9 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
     if n_distinct == 0:
         return ColumnGuess(name, Role.IGNORE, "it has no values")
     if text and n_distinct == n_rows and 0 < (n_wrong := _no_numbers(column)) < (1 - MOSTLY) * n_rows:
-        why = f"in {n_wrong:,} of {n_rows:,} rows it is not a number, and all are texts: correct them, then remove this"
+        why = (
+            f"in {n_wrong:,} of {n_rows:,} rows the value is not a number: correct these values, then remove this entry"
+        )
         return ColumnGuess(name, Role.IGNORE, why)
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
         return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")

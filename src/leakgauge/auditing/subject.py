@@ -146,18 +146,18 @@ class Subject:
 
 def _require_squares(records: Records) -> None:
     """Refuse numbers whose squares, or whose differences, are infinite."""
-    schema = records.schema
-    columns = dict(zip(schema.names, records.features.T, strict=True))
+    schema, X = records.schema, records.features
+    sizes = np.maximum(np.fmax.reduce(X, axis=0, initial=0.0), -np.fmin.reduce(X, axis=0, initial=0.0))
+    largest = dict(zip(schema.names, sizes.tolist(), strict=True))
     if not schema.classes:
-        columns[schema.target.name] = records.labels
-        if 0 < np.abs(records.labels).max() < 1 / MAX_ABSOLUTE_VALUE:
+        largest[schema.target.name] = float(np.abs(records.labels).max())
+        if 0 < largest[schema.target.name] < 1 / MAX_ABSOLUTE_VALUE:
             raise DataError(
                 f"column {schema.target.name!r} holds numbers of less than 1e-150 in size only, whose squares are 0; "
                 "give the column in smaller units"
             )
-    for name, numbers in columns.items():
-        least, most = np.fmin.reduce(numbers, initial=0.0), np.fmax.reduce(numbers, initial=0.0)
-        if max(-least, most) > MAX_ABSOLUTE_VALUE:
+    for name, size in largest.items():
+        if size > MAX_ABSOLUTE_VALUE:
             raise DataError(
                 f"column {name!r} holds numbers of more than 1e150 in size, whose squares are infinite; correct them, "
                 "leave cells empty where a value is missing, or give the column in larger units"

@@ -499,15 +499,16 @@ def rows_finding(
     """
     if n_games and description.learner is not None and rule.dtp is not None and share <= MOST_ROWS_UNSEEN:
         return []
-    equal = " or fewer with equal scores" if description.only_scores else ""
+    cause, remedy = "holdout persons have fewer rows", "give holdout persons with as many rows as training persons have"
+    if description.only_scores:
+        cause += ", or the two sets have different numbers of rows with equal scores"
+        remedy += ", and each row once"
     reason = (
-        "the attacks on the audited model left out rows of training persons, and with them "
-        f"{100 * share:.3g} % of the pairs of rows of one person, on average: holdout persons have fewer rows{equal}, "
-        "which alone would distinguish members from non-members. A leak in the rows left out, or in two rows of which "
-        "one was left out, would not be detected"
+        "the attacks on the audited model left out rows, and with them "
+        f"{100 * share:.3g} % of the pairs of rows of one person, on average: {cause}, which alone would distinguish "
+        "members from non-members. A leak in the rows left out, or in two rows of which one was left out, would not be "
+        "detected"
     )
-    remedy = "give holdout persons with as many rows as training persons have"
-    remedy += ", and each row once" if description.only_scores else ""
     return _hidden(share, rule, shown, ROWS_MEASURES, reason, remedy)
 
 
