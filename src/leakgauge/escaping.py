@@ -14,6 +14,8 @@ import enum
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import NoneType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -33,6 +35,8 @@ _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # formula; the apostrophe is there so that what is guarded can be told from what had one of its own.
 _FORMULA = re.compile(r"""((?:^|[;,|"\t\r\n])\s*)(?=[=+\-@＝＋－＠\'])""")
 _GUARDED = re.compile(r"""((?:^|[;,|"\t\r\n])\s*)\'(?=[=+\-@＝＋－＠\'])""")
+
+_ROWS = 10_000  # of a table that are written at once: a column of them is of one kind
 
 
 def one_line(text: str) -> str:
@@ -91,7 +95,10 @@ def csv_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     An apostrophe stands before what would be one, as spreadsheets themselves have it; :func:`csv_rows` takes it away
     again. Numbers stay as they are, and ``None`` is an empty cell.
     """
-    return "".join(f"{','.join(map(_cell, row))}\n" for row in (header, *rows))
+    text, rest = [f"{','.join(map(_cell, header))}\n"], iter(rows)
+    while part := list(islice(rest, _ROWS)):
+        text += map("{}\n".format, map(",".join, zip(*map(_cells, zip(*part, strict=True)), strict=True)))
+    return "".join(text)
 
 
 def csv_rows(lines: Iterable[str], header: Sequence[str]) -> Iterator[dict[str, str]]:
@@ -122,6 +129,14 @@ def _shown(char: str, before: str) -> str:
     if char in _JOINERS and before.isprintable() and not before.isascii():
         return char
     return ascii(char)[1:-1]
+
+
+def _cells(column: Sequence[object]) -> Iterable[str]:
+    """The cells of a column; what it may hold most often, numbers and nothing, without looking at each."""
+    kinds = set(map(type, column))
+    if kinds == {float}:
+        return map(repr, column)
+    return [""] * len(column) if kinds == {NoneType} else map(_cell, column)
 
 
 def _cell(held: object) -> str:

@@ -53,7 +53,7 @@ def grouped(labels, is_member, called, **more):
 
 def test_null_each_interval_covers_nothing_and_so_does_that_of_the_most_exposed_group():
     """400 models, 3 groups each: intervals of 95 % miss at most as often as they say, to three standard errors."""
-    rng, missed, together = np.random.default_rng(1), 0, 0
+    rng, missed, together, found_any = np.random.default_rng(1), 0, 0, np.zeros(2)
     labels, is_member = rng.integers(0, 3, 600), np.arange(600) < 300
     for _ in range(400):
         called = (rng.random(600) < 0.4).astype(float)
@@ -63,8 +63,12 @@ def test_null_each_interval_covers_nothing_and_so_does_that_of_the_most_exposed_
         missed += sum(not low <= true <= high for (low, high), true in zip(ends, truth, strict=True))
         exposed = truth["abc".index(found.most_exposed)]
         together += not found.together.low <= exposed <= found.together.high
+        found_any += sum(not low <= 0 <= high for low, high in ends), not found.together.low <= 0 <= found.together.high
     assert missed / 1200 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1200)
     assert together / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    # Nothing was trained on: others in the members' place would show as much, and no group is said to be exposed.
+    assert found_any[0] / 1200 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1200)
+    assert found_any[1] / 400 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_null_in_games_each_interval_covers_nothing():
@@ -111,7 +115,10 @@ def test_the_audited_model_is_a_census_of_each_group():
     for k, one in enumerate(found.groups):
         mask = labels == k
         twin = census_advantage(called[mask & is_member] > 0, called[mask & ~is_member] > 0)
-        assert one.advantage == twin
+        drawn = advantage_of_decisions(called[mask & is_member] > 0, called[mask & ~is_member] > 0)
+        assert drawn.low > 0 if k == 2 else drawn.low < 0 < drawn.high
+        ends = (twin.low, twin.high) if k == 2 else (min(twin.low, drawn.low), max(twin.high, drawn.high))
+        assert (one.advantage.value, one.advantage.low, one.advantage.high) == (twin.value, *ends)
         assert (one.n_members, one.n_others) == (50, 50)
     assert (found.most_exposed, found.in_games) == ("c", False)
 
@@ -243,3 +250,17 @@ def test_a_tree_on_a_real_schema_has_classes_in_its_document():
         settings=settings,
     )
     assert [one.name for one in result.membership_by_group[0].groups] == ["no", "yes"]
+
+
+def test_null_of_several_attacks_the_largest_is_not_said_to_expose_a_group():
+    """300 functions without members, the largest of five attacks each: at most 5 % of the simultaneous intervals."""
+    rng, missed = np.random.default_rng(5), 0
+    labels, is_member = rng.integers(0, 4, 800), np.arange(800) < 400
+    for _ in range(300):
+        several = []
+        for rate in (0.2, 0.3, 0.4, 0.5, 0.6):
+            called = (rng.random(800) < rate).astype(float)
+            several.append(attacked_of(census_advantage(called[is_member] > 0, called[~is_member] > 0), called))
+        (found,) = by_groups(case_of(labels, 400, classes=tuple("abcd")), several, NO_GAMES)
+        missed += not found.together.low <= 0 <= found.together.high
+    assert missed / 300 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)

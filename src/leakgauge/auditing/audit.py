@@ -22,6 +22,7 @@ from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings
 from leakgauge.checking import either, instance, optional, whole
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.training import Execution, Workers
+from leakgauge.training.threads import free_threads, threads
 
 OUT_OF_REACH = (
     "Attackers with access to the parameters, the gradients or several versions of the model.",
@@ -110,9 +111,10 @@ def audit_subject(
     questions = [question(what, settings) for question in QUESTIONS]
     population = any(question.wants_population for question in questions)
     case = open_case(what, settings, wants_population=population, execution=execution, progress=progress)
-    for question in questions:
-        case.found[question.name] = question.ask(case)
-    return _result(case)
+    with threads(free_threads()):
+        for question in questions:
+            case.found[question.name] = question.ask(case)
+        return _result(case)
 
 
 def _result(case: Case) -> AuditResult:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -24,9 +23,7 @@ MOST_EXPOSED_BY = ("pdtp", "pdtp_binned", "change", "success", "score")
 def opaque_ids(candidates: Records) -> list[str]:
     """Names for candidates, or persons, that name nobody: a keyed hash of place and id, 12 hexadecimal digits."""
     key = candidates.digest().encode()
-    return [
-        hmac.new(key, f"{i}|{own}".encode(), hashlib.sha256).hexdigest()[:12] for i, own in enumerate(_own(candidates))
-    ]
+    return [hmac.digest(key, f"{i}|{own}".encode(), "sha256").hex()[:12] for i, own in enumerate(_own(candidates))]
 
 
 def _own(candidates: Records) -> NDArray[Any]:
@@ -93,14 +90,14 @@ def records_table(case: Case) -> tuple[RecordTable, dict[str, str]]:
     order = np.lexsort([np.arange(n), *keys, ~is_member]).tolist()
     known: dict[str, Sequence[Any]] = {"record": case.opaque, "member": is_member.tolist()} | told
     columns = {
-        one.name: [_plain(known[one.name][i]) for i in order] if one.name in known else [None] * n
+        one.name: _plain([known[one.name][i] for i in order]) if one.name in known else [None] * n
         for one in fields(ExposedRecord)
     }
     return RecordTable(columns), {name: str(own) for name, own in zip(case.opaque, _own(case.candidates), strict=True)}
 
 
-def _plain(value: Any) -> Any:
+def _plain(column: list[Any]) -> list[Any]:
     """Numbers rounded, and unknown ones as ``None``; all else as it is."""
-    if not isinstance(value, float):
-        return value
-    return None if np.isnan(value) else round(value, 9)
+    if float not in set(map(type, column)):
+        return column
+    return [(None if one != one else round(one, 9)) if isinstance(one, float) else one for one in column]

@@ -26,7 +26,7 @@ Scores point towards membership, and the rule is exactly ``score > 0``; equality
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +44,7 @@ from leakgauge.membership._checks import (
 from leakgauge.membership._others import OtherModels, models_without
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
 from leakgauge.models import AnswerKind
+from leakgauge.training.threads import side_by_side
 
 if TYPE_CHECKING:
     from leakgauge.membership.evidence import MembershipEvidence
@@ -111,10 +112,13 @@ def confidences(log_probabilities: ArrayLike, labels: ArrayLike, *, largest: flo
     own_class = checked_labels(labels, *logs.shape[-2:])
     where = own_class.reshape((1,) * (logs.ndim - 2) + (-1, 1))
     own = np.take_along_axis(logs, where, axis=-1)[..., 0]
-    others = np.where(np.arange(logs.shape[-1]) == where, -np.inf, logs)
-    top = np.maximum(over_last(np.maximum, others), -1e300)  # finite also where all others are 0
-    with np.errstate(divide="ignore"):
-        log_others = top + np.log(over_last(np.add, np.exp(others - top[..., None])))
+    if logs.shape[-1] == 2:  # the same, without a sum of one
+        log_others = np.take_along_axis(logs, 1 - where, axis=-1)[..., 0]
+    else:
+        others = np.where(np.arange(logs.shape[-1]) == where, -np.inf, logs)
+        top = np.maximum(over_last(np.maximum, others), -1e300)  # finite also where all others are 0
+        with np.errstate(divide="ignore"):
+            log_others = top + np.log(over_last(np.add, np.exp(others - top[..., None])))
     # Neither side may be infinite before they are subtracted; both cannot be, unless all probabilities are 0.
     limit = 2 * MAX_LOG_ODDS_NATS
     signal: Floats = np.clip(np.maximum(own, -limit) - np.maximum(log_others, -limit), -largest, largest)
@@ -233,16 +237,13 @@ def _everyone(game: SharedTableGame, signals: Signals, score: Callable[[Floats, 
 
         *found, size = part.by_records(moments, len(table))
         found_by_target = zip(part.targets, *found, size.astype(np.int64), strict=True)
-        return np.stack(
-            [
-                score(
-                    signals(table.kind, table.answers[model], labels),
-                    (mean_in, squares_in, n),
-                    (mean_out, squares_out, n),
-                )
-                for model, mean_in, squares_in, mean_out, squares_out, n in found_by_target
-            ]
-        )
+
+        def of_target(found: tuple[Any, ...]) -> Floats:
+            model, mean_in, squares_in, mean_out, squares_out, n = found
+            own = signals(table.kind, table.answers[model], labels)
+            return score(own, (mean_in, squares_in, n), (mean_out, squares_out, n))
+
+        return np.stack(list(side_by_side(of_target, found_by_target)))
 
     return game.by_targets(of_targets)
 

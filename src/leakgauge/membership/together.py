@@ -17,6 +17,7 @@ from leakgauge.arrays import Floats, Members
 from leakgauge.membership._others import OtherModels
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
+from leakgauge.training.threads import side_by_side
 
 _BLOCK = 250_000
 """Numbers in a temporary array, about: what a processor's cache holds."""
@@ -65,12 +66,13 @@ class SharedTableGame:
             n_numbers: numbers that it holds for each record.
         """
         blocks = _slices(len(self.labels), max(1, _BLOCK // n_numbers))
-        first = find(blocks[0], self.others(blocks[0]))
-        found = np.empty((*first.shape[:-1], len(self.labels)))
-        found[..., blocks[0]] = first
-        for block in blocks[1:]:
-            found[..., block] = find(block, self.others(block))
+        found: Floats | None = None
+        for block, some in zip(blocks, side_by_side(lambda one: find(one, self.others(one)), blocks), strict=True):
+            if found is None:
+                found = np.empty((*some.shape[:-1], len(self.labels)))
+            found[..., block] = some
         self.table.let_go()
+        assert found is not None  # there are records
         return found
 
     def by_targets(self, score: Callable[[SharedTableGame], Floats]) -> Floats:

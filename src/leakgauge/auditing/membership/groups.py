@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.games import Games
-from leakgauge.auditing.membership.measurement import Attacked
+from leakgauge.auditing.membership.measurement import Attacked, of_either_draw
 from leakgauge.auditing.membership.result import GroupAdvantage, GroupedAdvantages
 from leakgauge.auditing.naming import shown_names
 from leakgauge.errors import ConfigError
 from leakgauge.records import Schema
-from leakgauge.statistics import Estimate, bonferroni_confidence, census_advantage, census_mean_difference, game_mean
+from leakgauge.statistics import Estimate, bonferroni_confidence, game_mean
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -66,7 +66,8 @@ def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[G
     for name, values, codes, most in asked:
         of_units = case.units.agreed(codes)
         if (of_units[case.units.of_row] == codes).all():
-            found.append(_grouped(case, best, games, name, values, of_units[case.overlap.copies.first], most))
+            codes = of_units[case.overlap.copies.first]
+            found.append(_grouped(case, best, len(able), games, name, values, codes, most))
     return tuple(one for one in found if len(one.groups) > 1)
 
 
@@ -78,13 +79,14 @@ def _overall(one: Attacked) -> float:
 def _grouped(
     case: Case,
     best: Attacked,
+    among: int,
     games: Games,
     column: str,
     values: Sequence[Any],
     codes: NDArray[np.generic],
     most: int,
 ) -> GroupedAdvantages:
-    """One column: its largest groups, in the order of its values."""
+    """One column: its largest groups, in the order of its values; the attack was chosen among so many."""
     is_member, called = (case.overlap.copies.agreed(each) for each in (case.member_units, best.called))
     masks = [codes == code for code in range(len(values))]
     n_members = [int((mask & is_member).sum()) for mask in masks]
@@ -100,6 +102,7 @@ def _grouped(
         return _advantage(best, called, games, masks[place], is_member, confidence)
 
     alone = {place: advantage(place, confidence) for place in known}
+    at_once = bonferroni_confidence(confidence, among * max(1, len(known)))
     most_exposed = max(alone, key=lambda place: alone[place].magnitude.value, default=None)
     return GroupedAdvantages(
         column,
@@ -113,7 +116,7 @@ def _grouped(
         ),
         sum(n > 0 for n in n_all) - len(held),
         None if most_exposed is None else names[most_exposed],
-        None if most_exposed is None else advantage(most_exposed, bonferroni_confidence(confidence, len(known))),
+        None if most_exposed is None else advantage(most_exposed, at_once),
     )
 
 
@@ -125,7 +128,4 @@ def _advantage(
         success, group = games.played[best.attack.name], group[games.pool]
         mean = game_mean(success.called[:, group], success.members[:, group], success.clusters)
         return mean.pool(confidence=confidence)
-    inside, outside = called[group & is_member], called[group & ~is_member]
-    if best.attack.member_probability is None:
-        return census_advantage(inside > 0, outside > 0, confidence=confidence)
-    return census_mean_difference(inside, outside, confidence=confidence)
+    return of_either_draw(best.attack, called[group & is_member], called[group & ~is_member], confidence)

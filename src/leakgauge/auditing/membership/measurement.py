@@ -458,21 +458,8 @@ def _carried_out(
 
     said, others = (called[one] for one in counted)
 
-    def drawn(confidence: float) -> Estimate:
-        if attack.member_probability is None:
-            return advantage_of_decisions(said > 0, others > 0, confidence=confidence)
-        return mean_difference(said, others, confidence=confidence)
-
-    def gained(confidence: float, *, exact: bool = False) -> Estimate:
-        if attack.knows_members:
-            return _as_from_half(drawn(confidence))
-        if attack.member_probability is None:
-            return census_advantage(said > 0, others > 0, confidence=confidence, exact=exact)
-        return census_mean_difference(said, others, confidence=confidence)
-
-    advantage, together = gained(levels.alone), gained(levels.each, exact=True)
-    if not attack.knows_members:
-        together = _unless_drawn(together, drawn(levels.each))
+    advantage = of_members(attack, said, others, levels.alone)
+    together = of_either_draw(attack, said, others, levels.each, exact=True)
     if overlap is not None:
         advantage, together = overlap.corrected(advantage), overlap.corrected(together)
     low_fpr = next((rate for rate in LOW_RATES if rate >= resolvable_fpr(len(outside))), LOW_RATES[-1])
@@ -498,19 +485,45 @@ def _carried_out(
     return Attacked(attack, scores, called, points_down, result)
 
 
-def _unless_drawn(census: Estimate, drawn: Estimate) -> Estimate:
-    """The census of the members, or two samples' interval where the luck of their draw may explain all of it.
+def of_members(
+    attack: MembershipAttack, said: Floats, others: Floats, confidence: float, *, exact: bool = False
+) -> Estimate:
+    """The advantage of one model about its own members, the census of whom they are.
+
+    Args:
+        attack: whose answers.
+        said: what it said of each member, "member" or the probability of saying so ``[n_members]``,
+        others: and of each other ``[n_others]``.
+        confidence: of the interval.
+        exact: whether its ends err no more often than they say, which makes them wider.
+    """
+    if attack.knows_members:
+        return _as_from_half(_of_samples(attack, said, others, confidence))
+    if attack.member_probability is None:
+        return census_advantage(said > 0, others > 0, confidence=confidence, exact=exact)
+    return census_mean_difference(said, others, confidence=confidence)
+
+
+def of_either_draw(
+    attack: MembershipAttack, said: Floats, others: Floats, confidence: float, *, exact: bool = False
+) -> Estimate:
+    """:func:`of_members`, and two samples' interval besides where the luck of their draw may explain all of it.
 
     The members are all there are. But of 40, drawn at random, a function that was trained on nothing may call a quarter
     more than of others; that is no leak, and no failure, unless it would be seen for others drawn in their place.
-
-    Args:
-        census: an advantage.
-        drawn: the same, its members a sample as the holdout is.
     """
-    if not drawn.low <= 0 <= drawn.high:
+    census = of_members(attack, said, others, confidence, exact=exact)
+    drawn = _of_samples(attack, said, others, confidence)
+    if attack.knows_members or not drawn.low <= 0 <= drawn.high:
         return census
     return replace(census, low=min(census.low, drawn.low), high=max(census.high, drawn.high))
+
+
+def _of_samples(attack: MembershipAttack, said: Floats, others: Floats, confidence: float) -> Estimate:
+    """The same, its members a sample as the holdout is."""
+    if attack.member_probability is None:
+        return advantage_of_decisions(said > 0, others > 0, confidence=confidence)
+    return mean_difference(said, others, confidence=confidence)
 
 
 def _as_from_half(advantage: Estimate) -> Estimate:
