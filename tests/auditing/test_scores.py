@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from leakgauge.auditing import (
 from leakgauge.auditing.case import open_case
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
-from leakgauge.auditing.rounding import Grid, _grid, rounding_of
+from leakgauge.auditing.rounding import Grid, _grid, of_each_record, rounding_of
 from leakgauge.auditing.scores import scored_subject
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
@@ -282,6 +283,74 @@ def test_reference_models_whose_scores_lost_their_digits_do_not_make_a_model_pas
         _, rounded = verdict_of(MEMBER, loss=loss, shadow_members=inside, shadow_scores=scores)
         assert len(rounded) == n
         assert all("reference models" in one.reason for one in rounded)
+
+
+def beside_reference_models(effect: float, decimals: int | None, seed: int = 0, n: int = 500) -> dict[str, Any]:
+    """A base rate of each record, by how much a model raises that of its members, and noise of a fifth of that."""
+    rng, inside = np.random.default_rng(seed), np.arange(2 * n) < n
+    halves = np.array([rng.permutation(2 * n) < n for _ in range(8)])
+    sets = np.concatenate([inside[None], halves, ~halves])
+    p = rng.uniform(0.1, 0.9, 2 * n) + effect * (sets + 0.2 * rng.normal(size=sets.shape))
+    p = p if decimals is None else p.round(decimals)
+    own, *others = np.stack([1 - p, p], axis=-1)
+    given = {"probabilities": own, "labels": np.ones(2 * n, dtype=int)}
+    return {"member": inside, "shadow_members": sets[1:], "shadow_scores": np.stack(others), **given}
+
+
+@pytest.mark.parametrize(
+    ("effect", "decimals", "seed", "verdict"),
+    [
+        (0.0005, None, 0, Verdict.FAILS),
+        (0.0005, 6, 0, Verdict.FAILS),
+        (0.0005, 2, 1, Verdict.CANNOT_TELL),  # a threshold for each record finds nearly all members, given more digits
+        (1e-4, 3, 1, Verdict.CANNOT_TELL),
+    ],
+)
+def test_digits_may_hide_what_shows_beside_reference_models(
+    effect: float, decimals: int | None, seed: int, verdict: Verdict
+) -> None:
+    given = beside_reference_models(effect, decimals, seed)
+    result = audit_scores(given.pop("member"), **given, settings=SETTINGS)
+    assert result.verdict is verdict
+    told = [one for one in result.findings if one.measure == "membership advantage, digits of the scores"]
+    assert len(told) == (decimals is not None)
+    for one in told:
+        assert "reference models often give one record the same score" in one.reason
+        assert "No attack that sets a threshold for each record" in one.reason
+
+
+def test_null_scores_with_enough_digits_pass_beside_reference_models() -> None:
+    """No model knows its members; two models differ by 0.03 about a record, of which six decimals tell 30,000 parts."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        given = beside_reference_models(0.0, None, seed, n=2000)
+        noise = 0.02 * rng.normal(size=(17, 4000))
+        p = (np.stack([given["probabilities"], *given["shadow_scores"]])[..., 1] + noise).clip(0, 1).round(6)
+        own, *others = np.stack([1 - p, p], axis=-1)
+        given |= {"probabilities": own, "shadow_scores": np.stack(others)}
+        assert audit_scores(given.pop("member"), **given, settings=SETTINGS).verdict is Verdict.PASSES
+
+
+def test_what_two_models_say_alike_of_a_record_is_counted_by_pairs() -> None:
+    """Of four models with it two are equal, and of four without it none; the other record's scores all differ."""
+    scores = np.array([[1, 1], [1, 2], [2, 3], [3, 4], [11, 5], [12, 6], [13, 7], [14, 8]], dtype=float)
+    members = np.repeat([[True, True], [False, False]], 4, axis=0)
+    assert of_each_record(scores, members) == pytest.approx(np.sqrt((1 / 6 + 0) / 2))
+    assert of_each_record(scores, ~members) == pytest.approx(np.sqrt((1 / 6 + 0) / 2))
+    assert of_each_record(scores, members, persons=np.array([0, 0])) == pytest.approx(np.sqrt(1 / 6))
+    # Beside scores of the audited model that have two values only, each counts as the nearest of these.
+    own = np.array([2.0, 20.0])
+    assert of_each_record(scores, members, own=own) == 1.0
+    own = np.array([2.0, 4.0])
+    assert of_each_record(scores, members, own=own) == pytest.approx(np.sqrt((1 + 1) / 2))
+
+
+def test_the_most_frequent_score_of_a_record_is_no_more_frequent_than_that_says() -> None:
+    """A known law of scores: 0.3 of one value, 0.1 of seven; the root of 0.16 is 0.4, and not below 0.3."""
+    rng = np.random.default_rng(0)
+    values = rng.choice(8, p=[0.3, *[0.1] * 7], size=(16, 4000)).astype(float)
+    members = np.concatenate([halves := rng.random((8, 4000)) < 0.5, ~halves])
+    assert of_each_record(values, members) == pytest.approx(0.4, abs=0.02)
 
 
 @pytest.mark.parametrize("n_rows", [1, 20])

@@ -210,7 +210,7 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     interval of a model with this advantage lies on one side of the limit with probability 0.8.
 
     Args:
-        advantage: its size in games, with an interval of its own.
+        advantage: its size in games, with the interval that is held against the limit.
         limit: on it.
         n_games: shadow models that played the target.
 
@@ -220,7 +220,9 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     >>> settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
     'train about 89 shadow models (shadow_models), which narrows the interval, or give 2.8 times as many records'
     """
-    error = (advantage.high - advantage.value) / normal_quantile(advantage.confidence)
+    error = max(advantage.high - advantage.value, advantage.value - advantage.low) / normal_quantile(
+        advantage.confidence
+    )
     room = abs(limit - advantage.value) / detectable(1.0, advantage.confidence)
     times = (error / room) ** 2 if room > 0 else math.inf
     if times > LARGEST_AUDIT_FACTOR:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from leakgauge.escaping import one_line
+
 
 @dataclass(frozen=True)
 class Hashes:
@@ -50,7 +52,7 @@ class Provenance:
         """From the manifest of a run; what it lacks, or holds in another form, stays empty."""
 
         def text(held: Any) -> str:
-            return held if isinstance(held, str) else ""
+            return one_line(held) if isinstance(held, str) else ""
 
         def known(model: Mapping[str, Any]) -> Hashes:
             train, holdout, learner, source = (

@@ -5,6 +5,11 @@ equal, a threshold among their scores in full would change the advantage by as m
 the others, that have this score: that much rounding may hide, and no more by one threshold. Of persons with several
 rows each counts who has a row with it.
 
+Who has reference models takes a threshold for each record, among what models give it. What rounding may hide from that
+is as much as the probability of the score that models give a record most often, averaged over the records. Two models
+give it the same score with a probability c that is at least the square of that one, so that the root of the mean of c
+is no less; and c is estimated without bias by pairs of models, however few they are.
+
 Seen are few decimals or significant digits, half precision, multiples of a part of 1 such as 1/255, and equal steps, of
 the scores or of what these were computed from: probabilities, also before they were divided by their sum, losses,
 logits and perplexities. In no visible form scores are taken for rounded where many are equal and most others are not:
@@ -122,6 +127,7 @@ class Rounding:
         share: of the members, or of the others, that have the most frequent score.
         n_values: different scores.
         of_references: whether they are those of reference models.
+        by_record: whether the share is that of the score which models give one record most often, at most.
     """
 
     grid: Grid
@@ -129,6 +135,7 @@ class Rounding:
     share: float
     n_values: int
     of_references: bool = False
+    by_record: bool = False
 
     @classmethod
     def written(cls, fields: Any) -> Rounding | None:
@@ -205,6 +212,34 @@ def rounding_of(
     if share < FEWEST_EQUAL or n_alone < MOST_DIFFER * max(1, n_others):
         return None
     return Rounding(Grid.CUT if place in (0, len(values) - 1) else Grid.EQUAL, 0, share, len(values), of_references)
+
+
+def of_each_record(scores: Floats, members: Flags, persons: Indices | None = None, own: Floats | None = None) -> float:
+    """What rounding may hide from thresholds for each record, or person, on its own, at most (see above).
+
+    Args:
+        scores: of reference models ``[models, n]``.
+        members: which records each reference model was trained on, bool ``[models, n]``.
+        persons: whose each record is ``[n]``; hers are hidden where those of one of her rows are.
+        own: of the audited model ``[n]``, if they are rounded and the others are not, which count as the nearest of
+            them.
+    """
+    values = np.unique(scores if own is None else own)
+    places = np.searchsorted((values[1:] + values[:-1]) / 2, scores)
+    whose = np.arange(scores.shape[1]) if persons is None else persons
+    equal = []
+    for kind in (members, ~members):
+        ordered = np.sort(np.where(kind, places, -1 - np.arange(len(scores))[:, None]), axis=0)
+        pairs = run = np.zeros(scores.shape[1])
+        for one, before in zip(ordered[1:], ordered[:-1], strict=True):
+            run = np.where(one == before, run + 1, 0)
+            pairs = pairs + run
+        n = kind.sum(axis=0)
+        known = n > 1
+        each = pairs[known] / (n * (n - 1) / 2)[known]
+        of_persons = np.bincount(whose[known], each)[np.unique(whose[known])]
+        equal.append(np.minimum(1.0, of_persons).mean() if known.any() else 1.0)
+    return float(np.sqrt(max(equal)))
 
 
 def _most_frequent(places: Indices, whose: Indices, among: Sequence[int] | slice = slice(None)) -> float:

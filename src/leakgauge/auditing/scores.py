@@ -18,7 +18,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.result import OWN_CLASS
-from leakgauge.auditing.rounding import Rounding, rounding_of
+from leakgauge.auditing.rounding import Rounding, of_each_record, rounding_of
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.checking import instance, optional
@@ -246,11 +246,17 @@ def _rounding(
 ) -> Rounding | None:
     """The rounding of the scores, or of those of the reference models if that may hide more."""
     persons = None if whose is None else np.unique(whose, return_inverse=True)[1]
-    found = [rounding_of(form, _of_true(form, scores, codes), inside, written=written, persons=persons)]
-    if shadow_members is not None:
-        members, own = np.asarray(shadow_members).astype(bool), _of_true(form, shadow_scores, codes)
-        found.append(rounding_of(form, own, members, persons=persons, of_references=True))
-    return max((one for one in found if one is not None), key=lambda one: one.share, default=None)
+    given = _of_true(form, scores, codes)
+    found = rounding_of(form, given, inside, written=written, persons=persons)
+    if shadow_members is None:
+        return found
+    members, others = np.asarray(shadow_members).astype(bool), _of_true(form, shadow_scores, codes)
+    theirs = rounding_of(form, others, members, persons=persons, of_references=True)
+    most = max((one for one in (found, theirs) if one is not None), key=lambda one: one.share, default=None)
+    if most is None:
+        return None
+    share = of_each_record(others, members, persons, given if theirs is None else None)
+    return most if share <= most.share else replace(most, share=share, by_record=True)
 
 
 def _of_true(form: str, given: Any, codes: Indices) -> Floats:

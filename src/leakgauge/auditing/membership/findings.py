@@ -170,7 +170,7 @@ def advantage_finding(
             give = GIVE_REFERENCES if description.only_scores else GIVE_LEARNER
             settle = "; ".join(filter(None, [settle, "" if n_games else give]))
     else:
-        settle = settled_by_models(measured.magnitude, limit, n_games)
+        settle = settled_by_models(gained, limit, n_games)
     remedy = advice("membership", verdict, situation, settle=settle)
     if verdict is Verdict.PASSES:
         reason = f"{result.title} stays within the limit: advantage {advantage}"
@@ -470,10 +470,14 @@ def rounded_finding(rounding: Rounding | None, rule: ReleaseRule, shown: Mapping
     if rounding.grid is Grid.ONE:
         seen = f"all records have the same {'score' if whose == 'scores' else 'score of the reference models'}"
     else:
-        seen = f"the {whose}, or what they were computed from, {rounding.said}, and the most frequent "
-        seen += f"is that of {100 * rounding.share:.3g} % of the members or of the others"
+        seen = f"the {whose}, or what they were computed from, {rounding.said}, and "
+        if rounding.by_record:
+            seen += "reference models often give one record the same score"
+        else:
+            seen += f"the most frequent is that of {100 * rounding.share:.3g} % of the members or of the others"
+    attacks = "attack that sets a threshold for each record" if rounding.by_record else "attack"
     reason = (
-        f"{seen}. No attack can distinguish these, and the digits that are lost may hide an advantage of "
+        f"{seen}. No {attacks} can distinguish these, and the digits that are lost may hide an advantage of "
         f"{number(rounding.share)}"
     )
     remedy = (

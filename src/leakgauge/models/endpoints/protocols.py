@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, TypeAlias
+from urllib.parse import quote
 
 from leakgauge.errors import ModelError
 from leakgauge.models.endpoints.settings import Endpoint, Layout, Protocol, texts_of
@@ -105,7 +106,7 @@ class OpenInferenceWire(Wire):
     @property
     def url(self) -> str:
         """The server's, with the path of the model."""
-        return self._ending_in(f"/v2/models/{self.endpoint.model}/infer", "/infer")
+        return self._ending_in(f"/v2/models/{quote(self.endpoint.model or '', safe='')}/infer", "/infer")
 
     def body(self, rows: Sequence[Row], form: str) -> Any:
         """One tensor, or one for each column, in double precision."""
@@ -137,6 +138,9 @@ class OpenInferenceWire(Wire):
         flat = list(_flat(output.get("data")))
         if not flat or len(flat) % n:
             raise UnusableAnswerError(f"{len(flat):,} numbers for {n:,} queries")
+        shape = output.get("shape")
+        if n > 1 and isinstance(shape, list) and shape and shape[0] != n:
+            raise UnusableAnswerError(f"an output for another number of queries than the {n:,} that were sent")
         width = len(flat) // n
         return flat if width == 1 else [flat[place : place + width] for place in range(0, len(flat), width)]
 

@@ -193,6 +193,10 @@ class Endpoint(Checked):
             raise ConfigError(f"layout {self.layout.value!r} is not one of {self.protocol.value}; expected {known}")
         if self.protocol is Protocol.OIP_V2 and self.model is None and not self.parts.path.endswith("/infer"):
             raise ConfigError("model: missing; oip-v2 needs the name of the model, or an address that ends in /infer")
+        if self.protocol is not Protocol.OIP_V2 and self.model is not None:
+            raise ConfigError(
+                f"model is for the protocol 'oip-v2', not {self.protocol.value!r}, whose address says which model it is"
+            )
         placeholders = [one for one in texts_of(self.template) if one in PLACEHOLDERS]
         if self.protocol is Protocol.JSON and len(placeholders) != 1:
             raise ConfigError(

@@ -49,13 +49,18 @@ PASSING = frozenset({408, 425, 429})
 
 KEPT = "what it answered is kept where there is a run folder, and the audit continues when it is run again"
 
+REFUSES_ROWS = (
+    "it does not take such rows: check the protocol, the layout and the columns, and batch_rows = 1 if it takes one at "
+    "a time"
+)
+
 ADVICE = {
-    400: "it does not take such rows: check the protocol, the layout and the columns",
+    400: REFUSES_ROWS,
     401: "check the token in the variable that token_env names",
     403: "check the token in the variable that token_env names",
     404: "check the address, the protocol and the name of the model",
     413: "lower batch_rows",
-    422: "it does not take such rows: check the protocol, the layout and the columns",
+    422: REFUSES_ROWS,
 }
 """By status, for messages."""
 
