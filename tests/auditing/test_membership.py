@@ -284,7 +284,7 @@ def test_a_model_that_answers_a_row_alone_as_it_answers_no_batch_does_not_pass(f
     result = audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=QUICK)
     again = [one for one in result.findings if "repeated queries" in one.measure]
     assert [one.verdict for one in again] == [Verdict.CANNOT_TELL] * (form == "gives a lone row away")
-    assert not again or "alone or among others, the model's output differs for 50 of 200" in again[0].reason
+    assert not again or "alone or among others, the model's output differs for 100 of 200" in again[0].reason
 
 
 def test_a_regressor_that_answers_otherwise_when_asked_again_does_not_pass() -> None:

@@ -41,7 +41,7 @@ N_ASKED_AGAIN, FEWEST_ASKED_AGAIN = 200, 20
 MOST_ERRORS_APART, ALIKE_LEVEL = 2.0, 0.05
 """Standard errors by which means of two sets may differ for these to be alike, and what a p-value must exceed."""
 
-N_ASKED_ALONE = 50
+N_ASKED_ALONE = 100
 """Of these, each in a query of its own: a model may answer a single row as it answers no batch."""
 
 BATCH_ROUNDING = 1e-4
@@ -278,7 +278,7 @@ def _asked(
             kind = kind_of(what.model)
             released_kind(kind, settings)  # before queries that may cost something
             told = answers(what.model, features, n_classes)
-            again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
+            again = _drawn_again(everyone.units, len(what.train), AuditStream.ASKED_AGAIN.generator(settings.seed))
             affordable = what.model.affordable(len(again))
             again = again[: affordable if affordable >= min(FEWEST_ASKED_AGAIN, len(again)) else 0]
             whose = everyone.units.of_row[again]
@@ -308,12 +308,27 @@ def _asked(
     return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
 
 
+def _drawn_again(units: Units, n_train: int, rng: np.random.Generator) -> Indices:
+    """Whom to ask about again: rows of members and of others by turns, all of one person's before the next."""
+    whose = units.of_row[n_train:]
+    sides = [
+        units.rows_of(rng.permutation(side))[0][:N_ASKED_AGAIN]
+        for side in (np.unique(units.of_row[:n_train]), np.unique(whose))
+    ]
+    n_each = min(map(len, sides))
+    by_turns = np.column_stack([side[:n_each] for side in sides]).reshape(-1)
+    return np.concatenate([by_turns, *(side[n_each:] for side in sides)])[:N_ASKED_AGAIN]
+
+
 def _again(model: Model, rows: Floats, n_classes: int) -> Floats:
-    """What a model answers about rows ``[m, d]``, the first by themselves, if it can answer about one row."""
-    alone = rows[:N_ASKED_ALONE]
-    try:
-        told = [answers(model, row[None], n_classes) for row in alone]
-    except ModelError:
+    """What a model answers about rows ``[m, d]``, the first by themselves if it can: of those it cannot NaN."""
+    alone, told = rows[:N_ASKED_ALONE], []
+    for row in alone:
+        try:
+            told.append(answers(model, row[None], n_classes))
+        except ModelError:
+            told.append(np.full((1, max(1, n_classes)), np.nan))
+    if all(np.isnan(one).all() for one in told):  # it takes no single rows
         told, alone = [], rows[:0]
     rest = rows[len(alone) :]
     return np.concatenate([*told, answers(model, rest, n_classes)] if len(rest) or not told else told)
@@ -340,7 +355,7 @@ def _other_columns(what: Subject) -> str:
 def _moved(kind: AnswerKind, before: Floats, after: Floats) -> Flags:
     """For which records two answers differ by more than a batch of another size may round differently ``[n]``."""
     if kind is AnswerKind.VALUES:
-        differs = np.abs(after - before) > BATCH_ROUNDING * (np.abs(before) + float(np.std(before)))
+        differs = ~(np.abs(after - before) <= BATCH_ROUNDING * (np.abs(before) + float(np.std(before))))
     else:
         differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=BATCH_ROUNDING, equal_nan=True)
     return np.asarray(differs.any(axis=1))

@@ -40,7 +40,7 @@ WITH_NEAR = "equal and nearly equal records across the sets beyond those within"
 """The method of a share that counts nearly equal records, whose upper end is none for copies that were changed more."""
 
 LEAST_SHARED_ROWS = 0.05
-"""Share of the rows of the holdout that must be training rows, almost surely: rows of a person hang together."""
+"""Training rows that a holdout person must have on average, almost surely: fewer hide little of what is hers."""
 
 LARGEST_CHANCE = 3.0
 """Equal pairs within the holdout, over as many as pairs across the sets lead one to expect, that may be chance."""
@@ -111,14 +111,16 @@ class Overlap:
         copies: which records of a set are copies of one, equal or nearly so, where there are more than by chance;
             training records come first. Persons where there are persons.
         near: those that are nearly equal, at each of the tolerances at which there are more than chance produces.
-        rows: of persons the codes of their different rows, where surely more than `LEAST_SHARED_ROWS` of those of the
-            holdout stand in the training set: perhaps of other persons.
+        rows: of persons the codes of their different rows, where surely more than `LEAST_SHARED_ROWS` of a holdout
+            person's stand in the training set: perhaps of other persons.
+        rows_each: different rows of a holdout person, on average: one that was trained on hides all that is hers.
     """
 
     equal: Codes
     copies: Units
     near: tuple[Near, ...]
     rows: Codes | None = None
+    rows_each: float = 1.0
     _shares: dict[float, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -134,7 +136,7 @@ class Overlap:
         found = tested is not None and tested.copies(FOUND_AT) > 0
         lowest = _lowest(equal)
         counted = [one for one in near if (found and one.copies(FOUND_AT) > 0) or _lowest(one.codes) > lowest]
-        return cls(equal, of_one, tuple(counted), _shared_rows(train, holdout))
+        return cls(equal, of_one, tuple(counted), *_shared_rows(train, holdout))
 
     @property
     def beyond_chance(self) -> bool:
@@ -188,6 +190,9 @@ class Overlap:
 
     def _share(self, confidence: float) -> Estimate | None:
         of_rows = None if self.rows is None else shared_share(self.rows.train, self.rows.holdout, confidence=confidence)
+        if of_rows is not None:
+            parts = {name: min(1.0, self.rows_each * getattr(of_rows, name)) for name in ("value", "low", "high")}
+            of_rows = replace(of_rows, **parts)
         near = max(
             (one.share(confidence) for one in self.near), key=lambda share: (share.low, share.value), default=None
         )
@@ -243,14 +248,15 @@ def _of_first_copies(equal: Codes, copies: Units) -> Codes:
     return Codes(train, code[equal.holdout[outside]])
 
 
-def _shared_rows(train: Records, holdout: Records) -> Codes | None:
-    """Codes of the different rows of each person, where surely many of them stand in both sets."""
+def _shared_rows(train: Records, holdout: Records) -> tuple[Codes | None, float]:
+    """Codes of the different rows of each person, where surely many of a person's stand in both sets; how many hers."""
     if train.units.single and holdout.units.single:
-        return None
+        return None, 1.0
     codes = record_codes(train, holdout)
     sets = ((train.units, codes.train), (holdout.units, codes.holdout))
     once = Codes(*(np.unique(np.stack([units.of_row, own]), axis=1)[1] for units, own in sets))
-    return once if _lowest(once) > LEAST_SHARED_ROWS else None
+    each = len(once.holdout) / len(holdout.units)
+    return once if each * _lowest(once) > LEAST_SHARED_ROWS else None, each
 
 
 def _lowest(codes: Codes) -> float:
