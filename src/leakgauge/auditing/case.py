@@ -143,6 +143,11 @@ class Case(Outline):
             return self.different
         return self.different[units.levelled(self.member_units, AuditStream.ROWS.generator(self.settings.seed))]
 
+    @property
+    def rows_differ(self) -> bool:
+        """Whether persons of the two sets have different numbers of rows, by more than chance."""
+        return len(self.levelled) < len(self.different)
+
     @cached_property
     def rows_left_out(self) -> float:
         """Share of the pairs of different rows of a member, on average, that attacks do not look at together.

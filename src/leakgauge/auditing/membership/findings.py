@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
@@ -514,6 +514,33 @@ def rows_finding(
         "detected"
     )
     return _hidden(share, rule, shown, ROWS_MEASURES, reason, remedy)
+
+
+def withheld_failures(found: Sequence[Finding], in_games: Set[str]) -> list[Finding]:
+    """The findings where persons of the two sets have different numbers of rows: attacks on the model fail none.
+
+    Rows are drawn so that either set has as many; but of six visits other ones are left than of three, and what
+    distinguishes a first visit from others then distinguishes the sets. In games persons are in training sets at
+    random.
+
+    Args:
+        found: all of an audit.
+        in_games: measures of those that games decide.
+    """
+    why = (
+        "; but persons of the two sets have different numbers of rows, so that other kinds of rows may be left where "
+        "these are made equal, which alone would distinguish members from non-members"
+    )
+    remedy = (
+        "give holdout persons with as many rows as training persons have; or give the learner, for models whose "
+        "training persons are drawn at random"
+    )
+    return [
+        replace(one, verdict=Verdict.CANNOT_TELL, reason=one.reason + why, remedy=remedy)
+        if one.verdict is Verdict.FAILS and one.measure not in in_games
+        else one
+        for one in found
+    ]
 
 
 def _hidden(

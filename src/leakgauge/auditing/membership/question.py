@@ -28,6 +28,7 @@ from leakgauge.auditing.membership.findings import (
     rows_finding,
     shadows_finding,
     unsteady_finding,
+    withheld_failures,
 )
 from leakgauge.auditing.membership.games import Games, play, tested_holdout
 from leakgauge.auditing.membership.groups import by_groups, check_groups
@@ -76,7 +77,7 @@ SHADOWS = "shadow models"
 ROUNDING = "rounding"
 """What the method says of scores that seem to be rounded."""
 
-ROWS_LEFT_OUT = "rows_left_out"
+ROWS_LEFT_OUT, ROWS_DIFFER = "rows_left_out", "rows_differ"
 """What the method says of the rows of members that were not looked at: the share of pairs, on average over persons."""
 
 NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries leaves no query for this."
@@ -147,7 +148,8 @@ class MembershipAnswer(Answer):
         part, rule = self._judged(case), case.settings.rule
         return _findings(
             part, case.description, rule, situation,
-            rounding=_rounding(case), rows_left_out=case.rows_left_out, steadiness_untested=_unasked(case),
+            rounding=_rounding(case), rows_left_out=case.rows_left_out, rows_differ=case.rows_differ,
+            steadiness_untested=_unasked(case),
         )  # fmt: skip
 
     def notes(self, case: Case) -> list[str]:
@@ -253,6 +255,7 @@ class MembershipAnswer(Answer):
             "shadow_engine": None if table is None else table.engine,
             **({} if rounding is None else {ROUNDING: rounding.as_json()}),
             **({ROWS_LEFT_OUT: case.rows_left_out} if case.rows_left_out else {}),
+            **({ROWS_DIFFER: True} if case.rows_differ else {}),
         }
 
     def columns(self, case: Case) -> Mapping[str, Sequence[Any]]:
@@ -362,7 +365,7 @@ class Membership(Question):
         rows = float(rows) if isinstance(rows, float | int) and 0 <= rows <= 1 else 1.0  # unreadable: it does not pass
         made = _findings(
             audit, audit.description, written.rule, written.situation, lost, rounding, rows,
-            steadiness_untested=NOT_ASKED_AGAIN in audit.not_tested,
+            rows_differ=audit.method.get(ROWS_DIFFER) is True, steadiness_untested=NOT_ASKED_AGAIN in audit.not_tested,
         )  # fmt: skip
         if audit.attacks:  # without any, the finding says so
             made += written.unanswered(cls, "attacks", titles, advantage_measure)
@@ -427,6 +430,7 @@ def _findings(
     rounding: Rounding | None = None,
     rows_left_out: float = 0.0,
     *,
+    rows_differ: bool = False,
     steadiness_untested: bool = False,
 ) -> list[Finding]:
     """All that a part of a document comes to under a rule.
@@ -439,6 +443,7 @@ def _findings(
         lost: titles of attacks that the part lacks.
         rounding: of the scores.
         rows_left_out: share of the pairs of rows of members that were not looked at.
+        rows_differ: whether persons of the two sets have different numbers of rows, by more than chance.
         steadiness_untested: whether the model was not asked twice, although there is one.
     """
 
@@ -454,6 +459,9 @@ def _findings(
         )
 
     found = [*of(findings), *of(partial(tpr_findings, lost=lost))]
+    if rows_differ:
+        in_games = {advantage_measure(one.title) for one in part.attacks if one.games is not None}
+        found = withheld_failures(found, in_games | {TPR_MEASURE} if part.n_games else in_games)
     shown = {"advantage": 0.0, "tpr_ratio": 0.0}  # upper ends of what passes
     for one in found:
         if one.estimate is not None and one.verdict is Verdict.PASSES and Membership.is_limited(one):
