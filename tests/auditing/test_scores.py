@@ -24,7 +24,7 @@ from leakgauge.auditing import (
 from leakgauge.auditing.case import open_case
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
-from leakgauge.auditing.rounding import Grid, _grid, of_each_record, rounding_of
+from leakgauge.auditing.rounding import Grid, _grid, _of_classes, of_each_record, rounding_of
 from leakgauge.auditing.scores import scored_subject
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
@@ -329,6 +329,38 @@ def test_null_scores_with_enough_digits_pass_beside_reference_models() -> None:
         own, *others = np.stack([1 - p, p], axis=-1)
         given |= {"probabilities": own, "shadow_scores": np.stack(others)}
         assert audit_scores(given.pop("member"), **given, settings=SETTINGS).verdict is Verdict.PASSES
+
+
+def test_a_threshold_for_each_class_finds_what_one_for_all_does_not() -> None:
+    """Members of each of 40 classes are 0.004 above others: in two decimals all of a class have one score."""
+    rng, member = np.random.default_rng(0), np.arange(3000) < 1500
+    labels = rng.integers(0, 40, 3000)
+    p = 0.3 + 0.01 * labels + np.where(member, 0.002, -0.002) + 0.0004 * rng.uniform(-1, 1, 3000)
+    for decimals, least, most in ((2, 0.9, 1.0), (3, 0.8, 1.0), (6, 0.0, 0.06)):
+        found = rounding_of("probabilities", p.round(decimals), member, classes=labels)
+        assert found is not None
+        assert least <= found.share <= most
+        one = rounding_of("probabilities", p.round(decimals), member)
+        assert one is not None
+        assert one.share < 0.05
+    # Scores that do not go by class: pairs of a class are equal as often as any two are.
+    spread = rounding_of("probabilities", rng.uniform(size=3000).round(3), member, classes=labels)
+    assert spread is not None
+    assert spread.share < 0.05
+
+
+def test_the_most_frequent_score_of_each_class_counts_by_person() -> None:
+    """Three of five rows of class 1 have 0.5; of class 0 one score of two each, of which one is taken."""
+    scores = np.array([0.5, 0.5, 0.5, 0.25, 0.75, 0.1, 0.2])
+    classes, everyone = np.array([1, 1, 1, 1, 1, 0, 0]), np.arange(7)
+    places = np.unique(scores, return_inverse=True)[1]
+    assert _of_classes(places, classes, everyone) == pytest.approx(min(4 / 7, np.sqrt((6 / 4) / 7)))
+    of_persons = np.repeat(np.arange(200), 2)
+    many = np.where(np.arange(400) < 150, 1, 2)  # the first 75 persons have class 1
+    places = np.where(many == 1, 0, np.arange(400))
+    assert _of_classes(places, many, of_persons) == pytest.approx((75 + 1) / 200)
+    few = np.where(np.arange(400) < 98, 1, np.where(np.arange(400) < 250, 2, 3))
+    assert _of_classes(np.where(few == 1, 0, np.arange(400)), few, of_persons) == pytest.approx(2 / 200)
 
 
 def test_what_two_models_say_alike_of_a_record_is_counted_by_pairs() -> None:

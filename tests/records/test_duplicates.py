@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakgauge.records import Records, duplicates, record_codes
+from leakgauge.records.duplicates import _deviation
 
 
 def test_distinct_records_have_codes_of_their_own():
@@ -100,3 +101,29 @@ def test_codes_of_numbers_to_be_predicted_are_rounded_like_features():
     assert near.holdout[0] == near.train[0]
     assert near.holdout[1] not in near.train
     assert record_codes(records[:2], records[2:]).holdout[0] not in record_codes(records[:2], records[2:]).train
+
+
+@pytest.mark.parametrize("sentinel", [None, 1e6, 1e10, 1e140])
+def test_a_number_that_stands_for_missing_does_not_make_all_others_equal(sentinel):
+    """The tolerance is a part of the standard deviation, which one cell of 1e10 makes 10 million times as large."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(50.0, 10.0, (2000, 2))
+    if sentinel is not None:
+        X[[5, 1500], [0, 1]] = sentinel
+    table = Records.from_arrays(X, np.zeros(2000, dtype=int))
+    codes = record_codes(table[:1000], table[1000:], tolerance=1e-6)
+    assert len(np.unique(np.concatenate([codes.train, codes.holdout]))) == 2000
+    copied = Records.from_arrays(np.vstack([X, X[:1000] * (1 + 1e-9)]), np.zeros(3000, dtype=int))
+    codes = record_codes(copied[:2000], copied[2000:], tolerance=1e-6)
+    assert np.isin(codes.holdout, codes.train).mean() > 0.9
+
+
+@pytest.mark.parametrize("share", [0.6, 0.9])
+def test_nor_does_it_in_a_column_of_mostly_one_number(share):
+    rng = np.random.default_rng(0)
+    column = np.where(rng.random(4000) < share, 0.0, rng.normal(50.0, 10.0, 4000))
+    ordinary = _deviation(column)
+    assert ordinary == np.std(column)
+    column[7] = 1e10
+    assert 5 < _deviation(column) < 50
+    assert _deviation(np.full(10, 3.0)) == _deviation(np.array([])) == 0.0

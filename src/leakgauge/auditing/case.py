@@ -153,7 +153,7 @@ class Case(Outline):
         """Share of the pairs of different rows of a member, on average, that attacks do not look at together.
 
         Of scores alone rows with equal ones may be different: that they are equal may be what distinguishes members, or
-        others, so that of either the larger share counts.
+        others, so that of either the larger share counts, and whoever has such rows by whole.
         """
 
         def unseen(looked_at: Indices, rows: Indices, side: Flags) -> float:
@@ -163,7 +163,11 @@ class Case(Outline):
 
         inside, all_rows = self.member_units, np.arange(len(self.candidates))
         if self.given.only_scores:
-            shares = [unseen(self.levelled, all_rows, inside), unseen(self.different, all_rows, ~inside)]
+            again = np.bincount(self.units.of_row[self.different]) < self.units.sizes
+            shares = [
+                unseen(self.levelled, all_rows, inside),
+                *(float(again[side].mean()) for side in (inside, ~inside)),
+            ]
         else:
             shares = [unseen(self.levelled, self.different, inside)]
         return round(max(shares), 9)

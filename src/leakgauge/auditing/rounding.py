@@ -3,7 +3,8 @@
 An attack that calls a record a member by a threshold cannot part records with the same score. Where rounding made them
 equal, a threshold among their scores in full would change the advantage by as much as the share of the members, or of
 the others, that have this score: that much rounding may hide, and no more by one threshold. Of persons with several
-rows each counts who has a row with it.
+rows each counts who has a row with it. With a threshold for each class it is the share that have the most frequent
+score of their class.
 
 Who has reference models takes a threshold for each record, among what models give it. What rounding may hide from that
 is as much as the probability of the score that models give a record most often, averaged over the records. Two models
@@ -76,6 +77,9 @@ MOST_DIFFER = 0.5
 
 FEWEST_EQUAL = 0.01
 """Of the members, or of the others: fewer may be equal by chance, or as their records are."""
+
+FEWEST_OF_CLASS = 100
+"""Rows of a class that gets a threshold of its own for persons."""
 
 CLOSE = 1e-6
 """How close the next probability comes to 0 or 1 where a model reaches these by rounding, most often far closer."""
@@ -178,6 +182,7 @@ def rounding_of(
     *,
     written: Floats | None = None,
     persons: Indices | None = None,
+    classes: Indices | None = None,
     of_references: bool = False,
 ) -> Rounding | None:
     """The rounding of scores; ``None`` where there is none to be seen.
@@ -189,6 +194,7 @@ def rounding_of(
         written: the numbers of which they are averages, if they are.
         persons: whose each record is ``[n]``: one row of a person may give her away, so that all who have a row with
             the most frequent score count. By default each is by itself.
+        classes: of each record ``[n]``, if they are known.
         of_references: whether they are those of reference models.
     """
     values, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
@@ -204,6 +210,9 @@ def rounding_of(
             made = np.round(_probabilities(form, scores), grid[1])
             places = np.unique(made, return_inverse=True)[1].reshape(scores.shape)
         share = max(_most_frequent(places[side], whose[side]) for side in sides)
+        if classes is not None:
+            of_class = np.broadcast_to(classes, scores.shape)
+            share = max(share, *(_of_classes(places[side], of_class[side], whose[side]) for side in sides))
         return Rounding(*grid, share, len(values), of_references)
     held = np.where(_reached(_probabilities(form, values)), 0, counts)
     place = int(np.argmax(held))
@@ -247,6 +256,27 @@ def _most_frequent(places: Indices, whose: Indices, among: Sequence[int] | slice
     n = int(whose.max()) + 1
     of_each = np.bincount(np.unique(places * n + whose) // n, minlength=2)
     return float(of_each[among].max() / len(np.unique(whose)))
+
+
+def _of_classes(places: Indices, classes: Indices, whose: Indices) -> float:
+    """The share of those whose scores these are that have the most frequent score of their class.
+
+    Of few records it is that of many of them by chance: persons have no threshold for a class of fewer than
+    `FEWEST_OF_CLASS` rows, and single records no larger share than pairs of a class say that have the same score.
+    """
+    _, code, sizes = np.unique(classes, return_inverse=True, return_counts=True)
+    cells, of_row, held = np.unique(code * (places.max() + 1) + places, return_inverse=True, return_counts=True)
+    of_class = cells // (places.max() + 1)
+    by_size = np.lexsort([-held, of_class])
+    most = by_size[np.unique(of_class[by_size], return_index=True)[1]]  # of each class the most frequent
+    n = len(np.unique(whose))
+    of_persons = n < len(whose)
+    is_it = (of_row == most[code]) & (not of_persons or sizes[code] >= FEWEST_OF_CLASS)
+    share = len(np.unique(whose[is_it])) / n
+    if of_persons:
+        return share
+    pairs = np.bincount(of_class, held * (held - 1.0)) / np.maximum(1, sizes - 1)  # times the size of the class
+    return min(share, float(np.sqrt(pairs.sum() / n)))
 
 
 def _grid_of(form: str, scores: Floats) -> tuple[Grid, int] | None:

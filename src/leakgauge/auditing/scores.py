@@ -247,11 +247,11 @@ def _rounding(
     """The rounding of the scores, or of those of the reference models if that may hide more."""
     persons = None if whose is None else np.unique(whose, return_inverse=True)[1]
     given = _of_true(form, scores, codes)
-    found = rounding_of(form, given, inside, written=written, persons=persons)
+    found = rounding_of(form, given, inside, written=written, persons=persons, classes=codes)
     if shadow_members is None:
         return found
     members, others = np.asarray(shadow_members).astype(bool), _of_true(form, shadow_scores, codes)
-    theirs = rounding_of(form, others, members, persons=persons, of_references=True)
+    theirs = rounding_of(form, others, members, persons=persons, classes=codes, of_references=True)
     most = max((one for one in (found, theirs) if one is not None), key=lambda one: one.share, default=None)
     if most is None:
         return None

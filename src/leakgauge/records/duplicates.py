@@ -21,6 +21,10 @@ from leakgauge.records.table import Records
 _ROWS_AT_ONCE = 4096
 _STEPS_PER_COLUMN = 4
 """Tolerances that a step has for each column: two numbers half of one apart are cut 1 time in 8 over all columns."""
+MOST_OUTLYING = 10.0
+"""Times the deviation of the middle half that the standard deviation may be without a look at outliers."""
+NORMAL_QUARTILES = 1.349
+"""Standard deviations between the quartiles of normal numbers."""
 _LARGEST_STEP = 2.0
 """Standard deviations; wider steps would tell no numbers apart."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio, made odd: spreads bits well
@@ -93,8 +97,25 @@ def _in_steps(
 
 def _rounded(column: npt.NDArray[np.float64], step: float, shift: float) -> npt.NDArray[np.float64]:
     """Numbers in steps of a share of their standard deviation."""
-    width = step * float(np.nanstd(column)) if not np.isnan(column).all() else 0.0
+    width = step * _deviation(column[~np.isnan(column)])
     return np.round(column / width + shift) if 0 < width < np.inf else column
+
+
+def _deviation(numbers: npt.NDArray[np.float64]) -> float:
+    """The standard deviation; of the middle half, as if normal, where a few numbers such as 9999999999 make it large.
+
+    >>> round(_deviation(np.append(np.arange(1000.0), 1e12)))
+    371
+    """
+    if not len(numbers):
+        return 0.0
+    whole = float(np.std(numbers))
+    low, middle, high = np.quantile(numbers, [0.25, 0.5, 0.75])
+    if low == high:  # most are one number: the others tell
+        others = numbers[numbers != middle]
+        low, high = np.quantile(others, [0.25, 0.75]) if len(others) else (middle, middle)
+    of_middle = float(high - low) / NORMAL_QUARTILES
+    return of_middle if 0 < MOST_OUTLYING * of_middle < whole else whole
 
 
 def _row_groups(features: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
