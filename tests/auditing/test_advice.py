@@ -24,6 +24,7 @@ from leakgauge.auditing.advice import (
     detectable,
     largest_error,
     settled_by_games,
+    settled_by_models,
     settled_by_records,
     shown_with_power,
     unbounded_queries,
@@ -408,3 +409,12 @@ def test_what_would_settle_it_counts_either_group_by_itself(n_train, n_holdout):
         f"with {n_train} training and {n_holdout} holdout records, this audit detects an advantage of 0."
     )
     assert " holdout records, a model whose attacks all have advantage 0 keeps the limit" in finding.remedy
+
+
+@pytest.mark.parametrize(("value", "low", "high"), [(0.247, 0.09, 0.327), (0.12, 0.06, 0.14), (0.05, 0.0, 0.101)])
+def test_more_models_than_there_were_are_asked_for(value, low, high):
+    """The lower end is that of all attacks together, and may be what keeps a verdict from being reached."""
+    said = settled_by_models(Estimate(value, low, high, 0.95, "games", 240), 0.1, 32)
+    found = re.match(r"train about ([0-9,]+) shadow models", said)
+    assert not said or int(found[1].replace(",", "")) > 32
+    assert value != 0.247 or said

@@ -220,8 +220,8 @@ def test_without_columns_there_are_classes_alone_and_without_attacks_nothing():
     [
         (("age",), ConfigError, "groups: column 'age' is numeric"),
         (("town", "town"), ConfigError, "named twice"),
-        (("city",), DataError, "'city'"),
-        (("ill",), DataError, "target"),
+        (("city",), DataError, "groups: there is no feature called 'city'"),
+        (("ill",), DataError, "groups: 'ill' is the target"),
     ],
 )
 def test_columns_that_make_no_groups_are_refused(groups, error, said):

@@ -614,3 +614,9 @@ def test_scores_that_two_programs_have_written_are_told(short: str) -> None:
     }
     assert (said.get(short, "write all scores") in note) is (short in said)
     assert "write all scores" not in scored_subject(member, loss=np.round(loss * 0, 3)).model.note  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("persons", [[1, "a", 2, "b"], [None, "a", "b", "c"]])
+def test_persons_of_several_kinds_are_refused(persons: list[Any]) -> None:
+    with pytest.raises(DataError, match="persons must be whole numbers or text, all of one kind"):
+        audit_scores([True, True, False, False], loss=[0.1] * 4, persons=np.array(persons, dtype=object))

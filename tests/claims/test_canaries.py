@@ -250,7 +250,8 @@ class TestFiles:
         np.testing.assert_array_equal(read_values(path, "score"), [3.0, 4.0])
         for text, part in (
             ("a,b\n1,2\n", "no column 'score'"),
-            ("score\nFabry\n", "must hold numbers"),
+            ("score\nFabry\n", "column 'score' must hold numbers"),
+            ("loss\nFabry\n", "column 'loss' must hold numbers"),
             ("a,score\n1,2\n3,\n", "in row 1"),
             ("score\ninf\n", "must hold numbers|no finite number"),
         ):

@@ -13,6 +13,7 @@ from sklearn.svm import LinearSVC
 import leakgauge as lg
 from leakgauge.errors import EndpointError, ModelError
 from leakgauge.models import AnswerKind, answers, kind_of, open_endpoint, wrap
+from leakgauge.models.endpoints.protocols import OpenInferenceWire, UnusableAnswerError
 from leakgauge.records import Records
 
 rng = np.random.default_rng(0)
@@ -61,6 +62,26 @@ def test_the_open_inference_protocol_is_asked_for_probabilities(serve, servers, 
     expected = answers(wrap(MODEL, RECORDS.schema), X, 3)
     np.testing.assert_allclose(answers(model, X, 3), expected, rtol=0, atol=1e-12)
     assert server.bodies[-1]["outputs"] == [{"name": "predict_proba"}]
+
+
+def test_the_name_of_a_model_is_one_part_of_the_path():
+    assert OpenInferenceWire(
+        lg.Endpoint("https://x.org/a", protocol="oip-v2", model="../b c?"), RECORDS.schema
+    ).url == ("https://x.org/a/v2/models/..%2Fb%20c%3F/infer")
+
+
+@pytest.mark.parametrize(
+    ("shape", "n", "taken"), [([2, 3], 2, True), ([3, 2], 2, False), ([6], 2, False), (None, 2, True), ([3], 1, True)]
+)
+def test_an_output_says_of_how_many_queries_it_is(shape, n, taken):
+    """Three classes; probabilities of two records that stand class by class are no rows."""
+    wire = OpenInferenceWire(lg.Endpoint("https://x.org/a/infer", protocol="oip-v2"), RECORDS.schema)
+    output = {"name": "predict_proba", "data": [0.5, 0.25, 0.25] * n} | ({} if shape is None else {"shape": shape})
+    if taken:
+        assert wire.answers({"outputs": [output]}, n) == [[0.5, 0.25, 0.25]] * n
+        return
+    with pytest.raises(UnusableAnswerError, match="another number of queries than the 2 that were sent"):
+        wire.answers({"outputs": [output]}, n)
 
 
 def test_a_model_without_probabilities_is_asked_for_what_it_has(serve, servers):

@@ -99,6 +99,12 @@ def test_a_manifest_of_another_form_leaves_fields_empty(manifest):
     assert made.auditor == made.started == ""
 
 
+def test_no_field_of_a_manifest_holds_what_a_terminal_obeys():
+    made = Provenance.of({"auditor": "me\x1b[2J\u202e", "inputs": {"models": [{"name": "a\nb", "train": "\x07"}]}})
+    assert made.auditor == "me\\x1b[2J\\u202e"
+    assert {name: one.train for name, one in made.models.items()} == {"a\\nb": "\\x07"}
+
+
 def test_the_form_has_what_a_checker_needs_and_fields_to_fill_in(documents):
     form = json.loads(checker_form(documents.alone(documents.failing()), PROVENANCE))
     assert form["verdict"] == form["models"][0]["verdict"] == "fails"

@@ -345,7 +345,10 @@ def _whose(persons: ArrayLike, inside: Flags, shadow_members: Any) -> NDArray[An
     found = _array("persons", persons)
     if found.shape != inside.shape:
         raise DataError(f"persons must have a value for each of {len(inside):,} records; got {found.shape}")
-    units = Units.of(found)
+    try:
+        units = Units.of(found)
+    except TypeError:
+        raise DataError("persons must be whole numbers or text, all of one kind") from None
     sets = [("member", inside)]
     sets += [] if shadow_members is None else [("shadow_members", _flags("shadow_members", shadow_members, 2))]
     for what, members in sets:

@@ -133,7 +133,8 @@ def read_values(path: Path, name: str) -> Floats:
     table = read_table(path)
     if name not in table.column_names and table.num_columns > 1:
         raise DataError(f"{path} has no column {name!r}; name the column with one number for each canary so")
-    column = table[name if name in table.column_names else table.column_names[0]]
+    name = name if name in table.column_names else table.column_names[0]
+    column = table[name]
     try:
         values = np.asarray(column.to_numpy(), dtype=np.float64)
     except (TypeError, ValueError):

@@ -136,7 +136,7 @@ def named_defence(text: str, what: Subject, settings: Settings) -> Defence | Str
 
 
 def _number(number: str, text: str) -> float:
-    if re.fullmatch(r"[0-9.]+([eE][-+]?[0-9]+)?", number):
+    if re.fullmatch(r"-?[0-9.]+([eE][-+]?[0-9]+)?", number):
         try:
             return float(number)
         except ValueError:

@@ -139,17 +139,18 @@ class Schema:
         """Int [d]: number of categories of each column, 0 for numeric ones."""
         return _read_only(np.array([len(column.categories) for column in self.columns], dtype=np.int64))
 
-    def index(self, name: str) -> int:
-        """The place of the feature called `name` in the matrix.
+    def index(self, name: str, setting: str = "") -> int:
+        """The place of the feature called `name` in the matrix; a `setting` that named it begins what is said of it.
 
         Raises:
             DataError: If there is none; the message names the closest one.
         """
         if name in self._places:
             return self._places[name]
+        where = f"{setting}: " if setting else ""
         if name == self.target.name:
-            raise DataError(f"{name!r} is the target, not a feature; ask for one of the features.")
-        raise DataError(f"there is no feature called {name!r}; {closest_column(name, self.names)}")
+            raise DataError(f"{where}{name!r} is the target, not a feature; ask for one of the features.")
+        raise DataError(f"{where}there is no feature called {name!r}; {closest_column(name, self.names)}")
 
     def decode(self, features: npt.ArrayLike) -> Any:
         """The table that a model is asked with, for a matrix of encoded rows; row i out belongs to row i in.

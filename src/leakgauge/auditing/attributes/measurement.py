@@ -101,10 +101,9 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion
     """
     schema = what.own_schema
     columns = settings.hidden(schema)
-    if settings.group_by is not None and not schema.columns[schema.index(settings.group_by)].is_categorical and columns:
-        raise ConfigError(
-            f"group_by: column {settings.group_by!r} is numeric and has no groups; name a categorical one"
-        )
+    by = settings.group_by
+    if by is not None and columns and not schema.columns[schema.index(by, "group_by")].is_categorical:
+        raise ConfigError(f"group_by: column {by!r} is numeric and has no groups; name a categorical one")
     return attribute_questions(what, columns)
 
 

@@ -35,7 +35,7 @@ def check_groups(schema: Schema, columns: Sequence[str]) -> None:
         ConfigError: a column is numeric, or named twice.
     """
     for place, name in enumerate(columns):
-        if not schema.columns[schema.index(name)].is_categorical:
+        if not schema.columns[schema.index(name, "groups")].is_categorical:
             raise ConfigError(f"groups: column {name!r} is numeric and has no groups; name a categorical one")
         if name in columns[:place]:
             raise ConfigError(f"groups: column {name!r} is named twice; name it once")

@@ -197,6 +197,8 @@ class Endpoint(Checked):
             raise ConfigError(
                 f"model is for the protocol 'oip-v2', not {self.protocol.value!r}, whose address says which model it is"
             )
+        if self.answer and not all(self.answer.split(".")):
+            raise ConfigError("answer: keys and places have one dot between them, such as items.*.probabilities")
         placeholders = [one for one in texts_of(self.template) if one in PLACEHOLDERS]
         if self.protocol is Protocol.JSON and len(placeholders) != 1:
             raise ConfigError(
