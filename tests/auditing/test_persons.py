@@ -532,3 +532,31 @@ def test_a_few_persons_of_many_rows_spare_nobody():
     result = audit_scores(persons < 10, loss=rng.exponential(size=len(persons)), persons=persons)
     assert result.description.n_population == 0
     assert "population" not in [attack.name for attack in result.attacks]
+
+
+@pytest.mark.parametrize(("n_rows", "share"), [(25, 1.0), (25, 0.5), (25, 0.0)])
+def test_a_row_of_a_training_person_hides_whatever_one_row_shows(n_rows, share):
+    """Members are given away by one row of 25; a holdout person has a copy of such a row: 4 % of the holdout's rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600 * n_rows, 3))
+    persons = np.repeat(np.arange(600), n_rows)
+    first = np.arange(300) * n_rows
+    held = 300 * n_rows + first[rng.random(300) < share]
+    X[held] = X[rng.permutation(first)[: len(held)]]
+    y = (X[:, 0] > 0).astype(int)
+    known = {row.tobytes() for row in X[first]}
+
+    def predicted(rows):
+        sure = [row.tobytes() in known for row in np.ascontiguousarray(rows)]
+        p = np.where(sure, 0.999, 0.4 + 0.2 / (1 + np.exp(-rows[:, 1])))
+        return np.stack([1 - p, p], axis=1)
+
+    inside = persons < 300
+    result = audit(
+        predicted, train=(X[inside], y[inside]), holdout=(X[~inside], y[~inside]),
+        settings=Settings(rule=ReleaseRule(dtp=None)), persons=(persons[inside], persons[~inside]),
+    )  # fmt: skip
+    assert result.verdict is (Verdict.CANNOT_TELL if share == 1 else Verdict.FAILS)
+    overlap = result.description.overlap
+    assert (overlap is None) == (share == 0)
+    assert share == 0 or overlap.low <= share <= overlap.high + 1e-9
