@@ -69,9 +69,6 @@ class OtherModels:
                     "more models."
                 )
             self.size[t] = size
-            if np.array_equal(left_in, left_without):
-                self._first[:, t] = n_models
-                continue
             for first, (kind, counted) in zip(self._first[:, t], self._kinds, strict=True):
                 last = size.copy()  # of its kind the group's last model is this one, those counted that are left out
                 for model in left_out:
@@ -82,16 +79,9 @@ class OtherModels:
         """Sums of ``values`` [..., models, records] over shadow models with and without: twice [..., t, records]."""
         *rest, n_models, n_records = values.shape
         found = np.empty((2, *rest, len(self.targets), n_records))
-        everyone = bool((self._first == n_models).all())  # no group is thinned, as where all sets have complements
         added, records = np.zeros((*rest, n_models + 1, n_records)), np.arange(n_records)
         for sums, firsts, (kind, _) in zip(found, self._first, self._kinds, strict=True):
             own = np.where(kind, values, 0.0)
-            if everyone:
-                sums[:] = own.sum(axis=-2)[..., None, :]
-                for t, left_out in enumerate(map(np.flatnonzero, self._barred)):
-                    for model in left_out:
-                        sums[..., t, :] -= own[..., model, :]
-                continue
             np.cumsum(own, axis=-2, out=added[..., 1:, :])
             for t, left_out in enumerate(map(np.flatnonzero, self._barred)):
                 sums[..., t, :] = added[..., firsts[t].astype(np.intp), records]
