@@ -16,9 +16,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from leakgauge.membership import ATTACKS, everyone_as_target
+from leakgauge.models import AnswerKind
 from leakgauge.records import Records
-from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out, plan
-from leakgauge.training.threads import side_by_side, threads
+from leakgauge.training import (
+    EachModel,
+    Job,
+    PredictionTable,
+    Randomness,
+    SklearnLearner,
+    balanced_subsets,
+    leave_one_out,
+    plan,
+)
+from leakgauge.training.threads import MAX_FREE_THREADS, free_threads, side_by_side, threads
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -142,3 +153,56 @@ def test_boosting_that_tells_of_no_parameter_trains_on_one_thread_and_others_as_
     records = Records.from_arrays(np.arange(12.0).reshape(6, 2), np.arange(6) % 2)
     assert SklearnLearner(Oblivious()).fit(records, seed=0).model.estimator.thread_count_ == 1
     assert SklearnLearner(Parallel(3)).fit(records, seed=0).model.estimator.n_jobs_ == 3
+
+
+def test_items_are_taken_as_they_are_needed_and_what_is_inside_goes_on_one_thread() -> None:
+    """Results that nobody has taken yet are held by none but as many as there are threads, and one."""
+    taken: list[int] = []
+
+    def items() -> Any:
+        for item in range(50):
+            taken.append(item)
+            yield item
+
+    def nested(item: int) -> tuple[int, list[str]]:
+        return item, list(side_by_side(lambda _: threading.current_thread().name, range(3)))
+
+    with threads(3):
+        for place, (item, names) in enumerate(side_by_side(nested, items())):
+            assert item == place
+            assert len(set(names)) == 1
+            assert len(taken) <= place + 5
+    assert taken == list(range(50))
+    with threads(3):
+        assert list(side_by_side(lambda item: threading.current_thread() is threading.main_thread(), [1])) == [True]
+
+
+@pytest.mark.parametrize(("said", "allowed"), [("1", 1), ("2", 2), ("1000", None), ("", None), ("all", None), ("0", 1)])
+def test_an_audit_takes_no_more_threads_than_it_is_allowed(
+    said: str, allowed: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)), raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", said)
+    assert free_threads() == (3 if allowed is None else allowed)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    assert free_threads() == (MAX_FREE_THREADS if allowed is None else allowed)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_games_have_the_same_bits_however_many_threads_play_them(n_classes: int) -> None:
+    """Enough records for several blocks of each attack that goes by blocks."""
+    rng = np.random.default_rng(n_classes)
+    n, subsets = 20_000, balanced_subsets(20_000, 10_000, 16, rng)
+    logits = rng.normal(size=(16, n, n_classes)).astype(np.float64)
+    logs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    table = PredictionTable(logs, AnswerKind.PROBABILITIES, subsets, np.arange(16), "synthetic")
+    labels = rng.integers(0, n_classes, n)
+    for attack in ATTACKS:
+        if attack.together is None or not attack.possible(table.kind, shadows=True):
+            continue
+        played = []
+        for n_threads in (1, 2, 3):
+            with threads(n_threads):
+                played.append(everyone_as_target(table, labels, attack).scores)
+        np.testing.assert_array_equal(played[0], played[1])
+        np.testing.assert_array_equal(played[0], played[2])
