@@ -114,3 +114,24 @@ def test_every_text_of_a_document_is_one_line():
 
 def test_messages_of_errors_print():
     assert str(DataError("column 'a\x1b[2J' of\nthe table \u2028")) == "column 'a\\x1b[2J' of\nthe table \\u2028"
+
+
+def test_columns_of_one_kind_are_written_as_single_cells_are():
+    """Whatever is fast for a column gives what a cell by itself does: columns longer than a part of them, too."""
+    columns = {
+        "numbers": [0.1, -0.0, 1e-300, float("nan"), float("inf"), 3.0],
+        "nothing": [None] * 6,
+        "equal": ["=1+1", "=1+1", "naive-bayes", "naive-bayes", "naive-bayes", "naive-bayes"],
+        "flags": [True, False, True, True, False, True],
+        "flags and texts": [True, "True", True, True, "True", True],
+        "ids": ["0a1", "b2", "c3", "d4", "e5", "f6"],
+        "hostile": ["=cmd", 'a"b', "x;y", "line\nbreak", "+1", "\t@a"],
+        "mixed": [1, 1.0, True, "1", None, "-x"],
+    }
+    rows = list(zip(*columns.values(), strict=True))
+    text = csv_table(list(columns), rows)
+    assert text == csv_table(list(columns), rows[:1]) + "".join(csv_table(row, []) for row in rows[1:])
+    many = csv_table(list(columns), rows * 4000)  # several parts
+    head, _, body = text.partition("\n")
+    assert many == f"{head}\n" + body * 4000
+    assert csv_table(["a"], []) == "a\n"

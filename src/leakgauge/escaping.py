@@ -97,7 +97,8 @@ def csv_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """
     text, rest = [f"{','.join(map(_cell, header))}\n"], iter(rows)
     while part := list(islice(rest, _ROWS)):
-        text += map("{}\n".format, map(",".join, zip(*map(_cells, zip(*part, strict=True)), strict=True)))
+        lines = map(",".join, zip(*map(_cells, zip(*part, strict=True)), strict=True))
+        text.append("\n".join([*lines, ""]))
     return "".join(text)
 
 
@@ -131,12 +132,16 @@ def _shown(char: str, before: str) -> str:
     return ascii(char)[1:-1]
 
 
-def _cells(column: Sequence[object]) -> Iterable[str]:
-    """The cells of a column; what it may hold most often, numbers and nothing, without looking at each."""
+def _cells(column: Sequence[Any]) -> Iterable[str]:
+    """The cells of a column; what it holds most often without looking at each."""
     kinds = set(map(type, column))
     if kinds == {float}:
         return map(repr, column)
-    return [""] * len(column) if kinds == {NoneType} else map(_cell, column)
+    if kinds == {NoneType}:
+        return [""] * len(column)
+    if kinds <= {str, bool} and len(different := set(column)) < len(column) / 2:
+        return map({one: _cell(one) for one in different}.__getitem__, column)
+    return column if kinds == {str} and all(map(str.isalnum, column)) else map(_cell, column)
 
 
 def _cell(held: object) -> str:

@@ -1,5 +1,5 @@
 import json
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import jsonschema
 import numpy as np
@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.auditing import Document, Run, Settings, audit
 from leakgauge.auditing.document import dump, load, schema
 from leakgauge.auditing.drawn import histogram
+from leakgauge.auditing.people import lines as lines_of
 from leakgauge.errors import StoreError
 from leakgauge.report import page
 from leakgauge.report.page import write_report
@@ -116,6 +117,7 @@ def test_the_table_of_records_is_a_sequence_of_lines(results):
     assert table == replace(results[0]).records
     assert table != results[1].records
     assert repr(table) == "RecordTable of 120"
+    assert list(lines_of(table)) == list(lines_of(lines)) == [astuple(one) for one in lines]
     with pytest.raises(IndexError):
         table[120]
 

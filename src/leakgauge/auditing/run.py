@@ -22,13 +22,13 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from leakgauge.auditing.document import AuditResult, Document, dump, load
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.people import lines
 from leakgauge.auditing.provenance import Provenance
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.errors import LeakgaugeError, StoreError, place_of
@@ -141,10 +141,9 @@ class Run:
 
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
-        rows = ((model, record) for r in results for model in [one_line(r.description.model)] for record in r.records)
         columns = [f.name for f in fields(ExposedRecord)]
-        cells = attrgetter(*columns)
-        table = ((model, *cells(record)) for model, record in rows)
+        names = [one_line(one.description.model) for one in results]
+        table = ((name, *line) for name, one in zip(names, results, strict=True) for line in lines(one.records))
         self.write_text("records.csv", csv_table(["model", *columns], table))
         ids = {opaque: own for result in results for opaque, own in result.ids.items()}
         self.write_text("ids.csv", csv_table(["record", "id"], ids.items()))
