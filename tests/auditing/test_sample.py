@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from leakgauge import ReleaseRule, Settings, audit, audit_scores
 from leakgauge.auditing import Verdict, budget, pace
@@ -203,3 +203,19 @@ def test_shadow_models_that_nobody_wants_are_not_said_to_be_beyond_the_budget():
     found.append(audit(fitted.predict_proba, **DATA, settings=Settings(rule=rule)))
     for result in found:
         assert not any("which the budget" in line for line in result.not_tested)
+
+
+def test_records_left_out_of_which_a_bound_is_known_are_not_said_to_exceed_the_limit():
+    """Naive Bayes of 200 records, 20 left out one by one: a bound on the others' influence follows from its counts."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (400, 3)), rng.integers(0, 2, 400)
+    learner = CategoricalNB(min_categories=3)
+    for limit, said in (
+        (1.0, "of which a bound is known, within the limit."),
+        (0.05, "of which exceed the limit (95 %"),
+    ):
+        rule = ReleaseRule(dtp=limit, advantage=None)
+        settings = Settings(n_influence=20, n_shadows=0, attacks=("gap",), rule=rule)
+        result = audit(learner, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings)
+        (left,) = (line for line in result.not_tested if line.startswith("The influence of 180 training records, "))
+        assert said in left

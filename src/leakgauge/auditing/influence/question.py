@@ -105,11 +105,11 @@ class InfluenceAnswer(Answer):
         left = 0 if measured is None else measured.found.n_training - len(measured.found.which)
         said = []
         if measured is not None and left:
-            most = measured.most_above(case.settings.rule.dtp or 1.0)
-            said.append(
-                f"The influence of {left:,} training records, at most {most:,} of which exceed the limit (95 % "
-                "confidence)."
-            )
+            limit = case.settings.rule.dtp or 1.0
+            known = f"at most {measured.most_above(limit):,} of which exceed the limit (95 % confidence)"
+            if self.measured is not None and self.measured.largest_bound <= limit:
+                known = "of which a bound is known, within the limit"
+            said.append(f"The influence of {left:,} training records, {known}.")
         if self.change is not None:
             n = self.change.elsewhere.n_searched
             tried = f", and other queries were searched for {n} records" if n else ""
