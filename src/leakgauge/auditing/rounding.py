@@ -246,9 +246,18 @@ def of_each_record(scores: Floats, members: Flags, persons: Indices | None = Non
         n = kind.sum(axis=0)
         known = n > 1
         each = pairs[known] / (n * (n - 1) / 2)[known]
-        of_persons = np.bincount(whose[known], each)[np.unique(whose[known])]
-        equal.append(np.minimum(1.0, of_persons).mean() if known.any() else 1.0)
-    return float(np.sqrt(max(equal)))
+        equal.append(np.minimum(1.0, np.bincount(whose[known], each)[np.unique(whose[known])]))
+    return max(_most_of_a_record(pairs) for pairs in equal)
+
+
+def _most_of_a_record(equal: Floats) -> float:
+    """How often a score is the most frequent one of a record, at most, from the share of equal pairs of each ``[n]``.
+
+    Records of which all models say the same, such as where scores are cut off, count by themselves.
+    """
+    always = equal == 1.0
+    rest = equal[~always]
+    return float(always.mean() + (1 - always.mean()) * np.sqrt(rest.mean())) if len(rest) else 1.0
 
 
 def _most_frequent(places: Indices, whose: Indices, among: Sequence[int] | slice = slice(None)) -> float:
