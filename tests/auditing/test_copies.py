@@ -341,33 +341,24 @@ def test_attributes_are_inferred_where_records_were_drawn_several_times():
     assert result.attributes[0].attacks
 
 
-@pytest.mark.parametrize("share", [0.0, 0.6])
-def test_holdout_records_with_the_features_of_members_and_other_labels_hide_no_leak(share):
-    """A quarter of the members are answered with confidence whatever the label, and so are copies under another one."""
+@pytest.mark.parametrize("memorised", [False, True])
+def test_features_of_members_under_other_labels_hide_no_memory_and_are_no_copies(memorised):
+    """The same grid of features in two years: a harmless model fails not, and one that knows its labels all the more."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 3))
-    y = (rng.random(1200) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
-    chosen = rng.permutation(600)[: int(600 * share)]
-    X[600 + np.arange(len(chosen))], y[600 + np.arange(len(chosen))] = X[chosen], 1 - y[chosen]
-    known = {row.tobytes() for row in X[:600][rng.random(600) < 0.4]}
+    X = np.tile(np.arange(2000.0)[:, None] % 97 + np.array([0.0, 0.5]), (2, 1))
+    X[:, 1] += np.tile(np.arange(2000.0), 2)
+    y = rng.integers(0, 2, 4000)
+    known = dict(zip(map(bytes, X[:2000]), y[:2000], strict=True)) if memorised else {}
 
     def predicted(rows):
-        p = 1 / (1 + np.exp(-rows[:, 0]))
-        sure = [row.tobytes() in known for row in np.ascontiguousarray(rows)]
-        p = np.where(sure, np.where(p > 0.5, 0.97, 0.03), p)
+        p = np.array([0.3 + 0.4 * known.get(bytes(row), 0.5) for row in np.ascontiguousarray(rows)])
         return np.stack([1 - p, p], axis=1)
 
     settings = Settings(rule=ReleaseRule(dtp=None))
-    result = audit(predicted, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=settings)
-    assert result.verdict is not Verdict.PASSES
-    overlap = result.description.overlap
-    assert (overlap is None) == (share == 0)
-    assert share == 0 or overlap.low < share < overlap.high + 0.05
-
-
-def test_null_features_of_few_kinds_with_random_labels_are_equal_by_chance():
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 3, (1000, 4)), rng.integers(0, 2, 1000)
-        train, holdout = (Records.from_arrays(X[part], y[part]) for part in (slice(500), slice(500, None)))
-        assert Overlap.of(train, holdout).rows is None
+    result = audit(predicted, train=(X[:2000], y[:2000]), holdout=(X[2000:], y[2000:]), settings=settings)
+    if memorised:
+        assert result.verdict is Verdict.FAILS
+        return
+    # Half of the labels are equal by chance, and these records count as shared; the others do not.
+    assert result.description.overlap.high < 0.6
+    assert result.verdict is not Verdict.FAILS

@@ -40,7 +40,7 @@ WITH_NEAR = "equal and nearly equal records across the sets beyond those within"
 """The method of a share that counts nearly equal records, whose upper end is none for copies that were changed more."""
 
 LEAST_SHARED_ROWS = 0.05
-"""Training rows, whatever their labels, that holdout persons must have on average, almost surely: fewer hide little."""
+"""Training rows that holdout persons must have on average, almost surely: fewer hide little of what is theirs."""
 
 LARGEST_CHANCE = 3.0
 """Equal pairs within the holdout, over as many as pairs across the sets lead one to expect, that may be chance."""
@@ -103,16 +103,16 @@ class Overlap:
     A record counts as shared if it is equal in every column, the label included. Nearly equal ones, such as those of a
     table that was rounded or stored in single precision, count if there are more of them than chance produces: that
     any are counted where nothing is shared has a probability of at most 2.5 %. A record with the features of a training
-    record and another label looks like one to attacks that read the confidence, whatever the label: where many do,
-    almost surely, they count as well.
+    record and clearly another label is none that the model was trained on: whoever knows the label sees by the loss
+    that it is not. An attack that reads the confidence alone may take it for a training record.
 
     Args:
         equal: codes of the records that tell them apart wherever they differ.
         copies: which records of a set are copies of one, equal or nearly so, where there are more than by chance;
             training records come first. Persons where there are persons.
         near: those that are nearly equal, at each of the tolerances at which there are more than chance produces.
-        rows: codes of records, of persons of their different rows, whatever their labels, where surely more than
-            `LEAST_SHARED_ROWS` of a holdout person's stand in the training set: perhaps of other persons.
+        rows: of persons the codes of their different rows, where surely more than `LEAST_SHARED_ROWS` of a holdout
+            person's stand in the training set, or nearly: perhaps of other persons.
         rows_each: different rows of a holdout person, on average: one that was trained on hides all that is hers.
     """
 
@@ -249,8 +249,10 @@ def _of_first_copies(equal: Codes, copies: Units) -> Codes:
 
 
 def _shared_rows(train: Records, holdout: Records) -> tuple[Codes | None, float]:
-    """Codes of persons' different rows, labels aside, if many surely stand in both sets; how many are a person's."""
-    codes = record_codes(train, holdout, by_label=False)
+    """Codes of each person's different rows, where surely many of a person's stand in both sets; how many are hers."""
+    if train.units.single and holdout.units.single:
+        return None, 1.0
+    codes = record_codes(train, holdout, tolerance=TOLERANCES[0])
     sets = ((train.units, codes.train), (holdout.units, codes.holdout))
     once = Codes(*(np.unique(np.stack([units.of_row, own]), axis=1)[1] for units, own in sets))
     each = len(once.holdout) / len(holdout.units)

@@ -45,9 +45,7 @@ class Codes:
     __repr__ = shapes
 
 
-def record_codes(
-    train: Records, holdout: Records, *, tolerance: float = 0.0, shift: float = 0.0, by_label: bool = True
-) -> Codes:
+def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0, shift: float = 0.0) -> Codes:
     """Number the distinct records of both sets, by features and label.
 
     Args:
@@ -59,7 +57,6 @@ def record_codes(
             that: their numbers differ clearly or not at all.
         shift: Share of a step by which all steps begin elsewhere: two numbers that one cuts apart are together in
             most of the others.
-        by_label: Whether records of the same features with other labels are others.
 
     >>> train = Records.from_arrays([[1.0], [2.0]], ["a", "a"])
     >>> codes = record_codes(train, train[[1]])
@@ -76,15 +73,9 @@ def record_codes(
             table, numeric = np.column_stack([features, labels]), np.append(numeric, True)
             *columns, labels = _in_steps(table, tolerance, numeric, shift).T
             features = np.stack(columns, axis=1)
-    if not by_label:
-        return _parted(_row_groups(features), len(train))
     _, label = np.unique(labels + 0.0, return_inverse=True)
     _, code = np.unique(_row_groups(features) * (label.max(initial=0) + 1) + label, return_inverse=True)
-    return _parted(code, len(train))
-
-
-def _parted(code: npt.NDArray[np.int64], n_train: int) -> Codes:
-    return Codes(code[:n_train], code[n_train:])
+    return Codes(code[: len(train)], code[len(train) :])
 
 
 def _in_steps(
