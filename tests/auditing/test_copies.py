@@ -343,7 +343,7 @@ def test_attributes_are_inferred_where_records_were_drawn_several_times():
 
 @pytest.mark.parametrize("memorised", [False, True])
 def test_features_of_members_under_other_labels_hide_no_memory_and_are_no_copies(memorised):
-    """The same grid of features in two years: a harmless model fails not, and one that knows its labels all the more."""
+    """The same grid of features in two years: a harmless model does not fail, one that knows its labels does."""
     rng = np.random.default_rng(0)
     X = np.tile(np.arange(2000.0)[:, None] % 97 + np.array([0.0, 0.5]), (2, 1))
     X[:, 1] += np.tile(np.arange(2000.0), 2)

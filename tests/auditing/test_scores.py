@@ -319,12 +319,16 @@ def test_digits_may_hide_what_shows_beside_reference_models(
         assert "No attack that sets a threshold for each record" in one.reason
 
 
-def test_null_scores_with_enough_digits_pass_beside_reference_models() -> None:
-    """No model knows its members; two models differ by 0.03 about a record, of which six decimals tell 30,000 parts."""
-    for seed in range(3):
+@pytest.mark.parametrize(("n", "n_seeds"), [(500, 4), (2000, 1)])
+def test_null_scores_with_enough_digits_pass_beside_reference_models(n: int, n_seeds: int) -> None:
+    """No model knows its members; two models differ by 0.03 about a record, of which six decimals tell 30,000 parts.
+
+    With 500 records the interval of the audited model itself ends above the limit, which games may pass all the same.
+    """
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
-        given = beside_reference_models(0.0, None, seed, n=2000)
-        noise = 0.02 * rng.normal(size=(17, 4000))
+        given = beside_reference_models(0.0, None, seed, n=n)
+        noise = 0.02 * rng.normal(size=(17, 2 * n))
         p = (np.stack([given["probabilities"], *given["shadow_scores"]])[..., 1] + noise).clip(0, 1).round(6)
         own, *others = np.stack([1 - p, p], axis=-1)
         given |= {"probabilities": own, "shadow_scores": np.stack(others)}

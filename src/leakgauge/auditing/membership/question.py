@@ -19,6 +19,7 @@ from leakgauge.auditing.membership.findings import (
     LEFT_OUT_MEASURES,
     MEMBERSHIP_TAIL_MEASURE,
     OUTLIER_LEVEL,
+    RELEASED_MEASURE,
     ROUNDED_MEASURES,
     ROWS_MEASURES,
     advantage_measure,
@@ -464,7 +465,10 @@ def _findings(
         found = withheld_failures(found, in_games | {TPR_MEASURE} if part.n_games else in_games)
     shown = {"advantage": 0.0, "tpr_ratio": 0.0}  # upper ends of what passes
     for one in found:
-        if one.estimate is not None and one.verdict is Verdict.PASSES and Membership.is_limited(one):
+        # That of the audited model itself passes by its lower end, where games show what its learner gives away.
+        if one.measure == RELEASED_MEASURE or one.estimate is None:
+            continue
+        if one.verdict is Verdict.PASSES and Membership.is_limited(one):
             name = Membership.limit_of(one)
             shown[name] = max(shown[name], one.estimate.high)
     return [
