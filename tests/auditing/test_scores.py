@@ -628,3 +628,24 @@ def test_scores_that_two_programs_have_written_are_told(short: str) -> None:
 def test_persons_of_several_kinds_are_refused(persons: list[Any]) -> None:
     with pytest.raises(DataError, match="persons must be whole numbers or text, all of one kind"):
         audit_scores([True, True, False, False], loss=[0.1] * 4, persons=np.array(persons, dtype=object))
+
+
+@pytest.mark.parametrize(
+    "changed", [{"by_record": None}, {"share": 1.5}, {"grid": "other"}, {"size": "2"}, {"more": 1}, {"share": None}]
+)
+def test_a_rounding_that_cannot_be_read_does_not_pass(changed: dict[str, Any]) -> None:
+    """That of an earlier version lacks what was added since, and is read; of another one nothing is known."""
+    rng, member = np.random.default_rng(0), np.arange(4000) < 2000
+    result = audit_scores(member, loss=rng.exponential(size=4000).round(3), settings=SETTINGS)
+    assert result.verdict is Verdict.PASSES
+    known = result.method["rounding"]
+    fields = {name: value for name, value in (known | changed).items() if name != "by_record" or value is not None}
+    judged = apply(Document.of("x", [replace(result, method={**result.method, "rounding": fields})]), Limits())
+    assert judged.verdict is (Verdict.PASSES if "by_record" in changed else Verdict.CANNOT_TELL)
+    beside = beside_reference_models(0.0005, 2, 1)
+    hidden = audit_scores(beside.pop("member"), **beside, settings=SETTINGS)
+    older = {name: value for name, value in hidden.method["rounding"].items() if name != "by_record"}
+    judged = apply(Document.of("x", [replace(hidden, method={**hidden.method, "rounding": older})]), Limits())
+    assert judged.verdict is Verdict.CANNOT_TELL
+    broken = apply(Document.of("x", [replace(result, method={**result.method, "rounding": "2"})]), Limits())
+    assert broken.verdict is Verdict.CANNOT_TELL

@@ -143,13 +143,19 @@ class Rounding:
 
     @classmethod
     def written(cls, fields: Any) -> Rounding | None:
-        """What :meth:`as_json` made of one; ``None`` where that holds something else."""
-        if not isinstance(fields, Mapping) or set(fields) != set(cls.__dataclass_fields__):
+        """What :meth:`as_json` made of one, also of a version before; ``None`` for ``None``.
+
+        Where it holds something else the scores are rounded, and how far is not known: so far that they tell nothing.
+        """
+        if fields is None:
             return None
+        unknown = cls(Grid.EQUAL, 0, 1.0, 0)
+        if not isinstance(fields, Mapping) or set(fields) | {"by_record"} != set(cls.__dataclass_fields__):
+            return unknown
         share, size = fields["share"], fields["size"]
         if not (fields["grid"] in list(Grid) and isinstance(size, int) and isinstance(share, float | int)):
-            return None
-        return cls(**{**fields, "grid": Grid(fields["grid"])}) if 0 <= share <= 1 else None
+            return unknown
+        return cls(**{**fields, "grid": Grid(fields["grid"])}) if 0 <= share <= 1 else unknown
 
     def as_json(self) -> dict[str, Any]:
         """For files."""
