@@ -649,3 +649,20 @@ def test_a_rounding_that_cannot_be_read_does_not_pass(changed: dict[str, Any]) -
     assert judged.verdict is Verdict.CANNOT_TELL
     broken = apply(Document.of("x", [replace(result, method={**result.method, "rounding": "2"})]), Limits())
     assert broken.verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize(("decimals", "verdict"), [(None, Verdict.FAILS), (2, Verdict.CANNOT_TELL)])
+def test_a_part_of_the_records_may_be_rounded(decimals: int | None, verdict: Verdict) -> None:
+    """A quarter give members away by 0.0005, in two decimals; the others are in full, and differ by model alone."""
+    rng, inside = np.random.default_rng(2), np.arange(1200) < 600
+    halves = np.array([rng.permutation(1200) < 600 for _ in range(8)])
+    sets, low = np.concatenate([inside[None], halves, ~halves]), rng.random(1200) < 0.25
+    moved = np.where(low, 0.0005 * sets + 0.0001 * rng.normal(size=sets.shape), 0.02 * rng.normal(size=sets.shape))
+    p = (rng.uniform(0.1, 0.9, 1200) + moved).clip(0.01, 0.99)
+    p = p if decimals is None else np.where(low, p.round(decimals), p)
+    own, *others = np.stack([1 - p, p], axis=-1)
+    result = audit_scores(
+        inside, probabilities=own, labels=np.ones(1200, dtype=int), shadow_members=sets[1:],
+        shadow_scores=np.stack(others), settings=SETTINGS,
+    )  # fmt: skip
+    assert result.verdict is verdict

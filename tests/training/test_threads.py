@@ -177,7 +177,9 @@ def test_items_are_taken_as_they_are_needed_and_what_is_inside_goes_on_one_threa
         assert list(side_by_side(lambda item: threading.current_thread() is threading.main_thread(), [1])) == [True]
 
 
-@pytest.mark.parametrize(("said", "allowed"), [("1", 1), ("2", 2), ("1000", None), ("", None), ("all", None), ("0", 1)])
+@pytest.mark.parametrize(
+    ("said", "allowed"), [("1", 1), ("2", 2), ("2,1", 2), ("1000", None), ("", None), ("all", None), ("0", 1)]
+)
 def test_an_audit_takes_no_more_threads_than_it_is_allowed(
     said: str, allowed: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -229,6 +229,13 @@ def rounding_of(
     return Rounding(Grid.CUT if place in (0, len(values) - 1) else Grid.EQUAL, 0, share, len(values), of_references)
 
 
+def some_equal(scores: Floats) -> Flags:
+    """Of which records ``[n]`` two reference models have the same score ``[models, n]``."""
+    ordered = np.sort(scores, axis=0)
+    equal: Flags = (ordered[1:] == ordered[:-1]).any(axis=0)
+    return equal
+
+
 def of_each_record(scores: Floats, members: Flags, persons: Indices | None = None, own: Floats | None = None) -> float:
     """What rounding may hide from thresholds for each record, or person, on its own, at most (see above).
 

@@ -18,7 +18,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.result import OWN_CLASS
-from leakgauge.auditing.rounding import Rounding, of_each_record, rounding_of
+from leakgauge.auditing.rounding import Rounding, of_each_record, rounding_of, some_equal
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.checking import instance, optional
@@ -252,6 +252,11 @@ def _rounding(
         return found
     members, others = np.asarray(shadow_members).astype(bool), _of_true(form, shadow_scores, codes)
     theirs = rounding_of(form, others, members, persons=persons, classes=codes, of_references=True)
+    if theirs is None and some_equal(others).any():  # a part of the records may be rounded
+        part = some_equal(others)
+        whose = None if persons is None else np.unique(persons[part], return_inverse=True)[1]
+        theirs = rounding_of(form, others[:, part], members[:, part], persons=whose, of_references=True)
+        theirs = None if theirs is None else replace(theirs, share=theirs.share * float(part.mean()))
     most = max((one for one in (found, theirs) if one is not None), key=lambda one: one.share, default=None)
     if most is None:
         return None

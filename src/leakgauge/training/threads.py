@@ -53,7 +53,7 @@ def free_threads() -> int:
 
     The rest of an audit goes on one thread: more would wait for memory.
     """
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    allowed = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(MAX_FREE_THREADS, processors, int(allowed) if allowed.isdecimal() else processors))
 
