@@ -102,7 +102,7 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion
     schema = what.own_schema
     columns = settings.hidden(schema)
     by = settings.group_by
-    if by is not None and columns and not schema.columns[schema.index(by, "group_by")].is_categorical:
+    if by is not None and not schema.columns[schema.index(by, "group_by")].is_categorical and columns:
         raise ConfigError(f"group_by: column {by!r} is numeric and has no groups; name a categorical one")
     return attribute_questions(what, columns)
 
