@@ -418,3 +418,12 @@ def test_more_models_than_there_were_are_asked_for(value, low, high):
     found = re.match(r"train about ([0-9,]+) shadow models", said)
     assert not said or int(found[1].replace(",", "")) > 32
     assert value != 0.247 or said
+
+
+def test_the_end_that_is_held_against_the_limit_says_how_many_models_settle_it():
+    """Below the limit the upper end, above it the lower one; how wide the other side is does not matter."""
+    below = [settled_by_models(Estimate(0.04, low, 0.11, 0.95, "games", 300), 0.1, 32) for low in (0.0, 0.03, -0.5)]
+    assert below == [below[0]] * 3
+    above = [settled_by_models(Estimate(0.2, 0.06, high, 0.95, "games", 300), 0.1, 32) for high in (0.21, 0.3, 0.9)]
+    assert above == [above[0]] * 3
+    assert below[0] != above[0]

@@ -220,9 +220,8 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     >>> settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
     'train about 89 shadow models (shadow_models), which narrows the interval, or give 2.8 times as many records'
     """
-    error = max(advantage.high - advantage.value, advantage.value - advantage.low) / normal_quantile(
-        advantage.confidence
-    )
+    end = advantage.high if limit > advantage.value else advantage.low
+    error = abs(end - advantage.value) / normal_quantile(advantage.confidence)
     room = abs(limit - advantage.value) / detectable(1.0, advantage.confidence)
     times = (error / room) ** 2 if room > 0 else math.inf
     if times > LARGEST_AUDIT_FACTOR:

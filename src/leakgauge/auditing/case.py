@@ -153,7 +153,7 @@ class Case(Outline):
         """Share of the pairs of different rows of a member, on average, that attacks do not look at together.
 
         Of scores alone rows with equal ones may be different: that they are equal may be what distinguishes members, or
-        others, so that of either the larger share counts, and whoever has such rows by whole.
+        others, so that of either the larger share counts, and a person who has such rows counts whole.
         """
 
         def unseen(looked_at: Indices, rows: Indices, side: Flags) -> float:
