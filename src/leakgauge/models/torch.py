@@ -6,10 +6,10 @@ torch is an optional extra (``pip install 'leakgauge[torch]'``) and is imported 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ Module: TypeAlias = Any
 Design: TypeAlias = Any
 """Anything with ``transform(table) -> [m, p]``: public, and never fitted here."""
 
+Result = TypeVar("Result")
+
 ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
 
@@ -55,9 +57,12 @@ class _Trained:
         self.schema = checked_schema(schema)
         self.design = design
 
-    def _outputs(self, X: Floats, width: int) -> Floats:
+    def _features(self, X: Floats) -> NDArray[np.float32]:
+        return features_of(X, self.schema, self.design)
+
+    def _outputs(self, features: Any, width: int) -> Floats:
         with evaluating(self.module):
-            return outputs(self.module, features_of(X, self.schema, self.design), width)
+            return outputs(self.module, features, width)
 
 
 class ModuleProbabilities(_Trained, ProbabilityAccess):
@@ -83,9 +88,13 @@ class ModuleProbabilities(_Trained, ProbabilityAccess):
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``, in double precision; of logits their softmax."""
+        return self.of_features(self._features(X))
+
+    def of_features(self, features: Any) -> Floats:
+        """The same of what :func:`features_of` has made of the queries, an array or a tensor."""
         n_classes = len(self.schema.classes)
-        logs = self.meaning.log_probabilities(self._outputs(X, 1 if self.meaning.single else n_classes))
-        return checked_log_probabilities(logs, len(X), n_classes, name_of(self.module))
+        logs = self.meaning.log_probabilities(self._outputs(features, 1 if self.meaning.single else n_classes))
+        return checked_log_probabilities(logs, len(features), n_classes, name_of(self.module))
 
 
 class ModuleRegression(_Trained, RegressionAccess):
@@ -93,7 +102,11 @@ class ModuleRegression(_Trained, RegressionAccess):
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
-        return checked_values(self._outputs(X, 1), len(X), name_of(self.module))
+        return self.of_features(self._features(X))[:, 0]
+
+    def of_features(self, features: Any) -> Floats:
+        """The same ``[m, 1]`` of what :func:`features_of` has made of the queries, an array or a tensor."""
+        return checked_values(self._outputs(features, 1), len(features), name_of(self.module))[:, None]
 
 
 ModuleModel: TypeAlias = ModuleProbabilities | ModuleRegression
@@ -230,13 +243,14 @@ def width_of(module: Module, features: NDArray[np.float32]) -> int:
     return 1 if shape == (len(some),) else shape[1] if len(shape) == 2 else 0
 
 
-def _given_to(module: Module, features: NDArray[np.float32]) -> Any:
-    """The features as a tensor where the module's parameters are, and in their precision."""
+def _given_to(module: Module, features: Any) -> Any:
+    """The features as a tensor of its own where the module's parameters are, and in their precision."""
     torch = imported()
     first = next((one for one in module.parameters() if one.is_floating_point()), None)
-    if first is None:
-        return torch.tensor(features)
-    return torch.tensor(features, device=first.device, dtype=first.dtype)
+    where = {} if first is None else {"device": first.device, "dtype": first.dtype}
+    if isinstance(features, torch.Tensor):
+        return features.to(**where, copy=True)
+    return torch.tensor(np.ascontiguousarray(features), **where)
 
 
 def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.float32]:
@@ -267,12 +281,12 @@ def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.
         return _singles(matrix.toarray() if hasattr(matrix, "toarray") else matrix, len(X), who)
 
 
-def outputs(module: Module, features: NDArray[np.float32], width: int) -> Floats:
+def outputs(module: Module, features: Any, width: int) -> Floats:
     """What a module answers, ``[m, width]`` in double precision.
 
     Args:
         module: on any device, in the mode in which it is to be asked.
-        features: float32 ``[m, p]``.
+        features: float32 ``[m, p]``, an array or a tensor on any device.
         width: how many numbers there must be for each row.
 
     Raises:
@@ -282,7 +296,7 @@ def outputs(module: Module, features: NDArray[np.float32], width: int) -> Floats
     found = np.empty((len(features), width))
     with torch.no_grad():
         for start in range(0, len(features), ASKED_AT_ONCE):
-            some = np.ascontiguousarray(features[start : start + ASKED_AT_ONCE])
+            some = features[start : start + ASKED_AT_ONCE]
             answered = answered_by(module, _given_to(module, some), width)
             found[start : start + len(some)] = answered.double().cpu().numpy()
     return found
@@ -317,6 +331,17 @@ def imported() -> Any:
     except ImportError:
         raise MissingExtra("PyTorch modules need torch; install it with: pip install 'leakgauge[torch]'") from None
     return torch
+
+
+def without_memory(work: Callable[[], Result]) -> Result | None:
+    """What the work gives, or ``None`` where a device has not enough memory for it; that is then free again."""
+    torch = imported()
+    try:
+        return work()
+    except torch.OutOfMemoryError:
+        pass  # the error holds on to all that was on the device until here
+    torch.cuda.empty_cache()
+    return None
 
 
 def device_named(name: str) -> Any:

@@ -42,20 +42,27 @@ class Examples:
     """Records as a module is given them.
 
     Args:
-        X: float32 ``[n, p]``.
-        y: class codes int64 ``[n]``, or values float32 ``[n]`` for regression.
+        X: float32 ``[n, p]``, an array or a tensor.
+        y: class codes int64 ``[n]``, or values float32 ``[n]`` for regression, likewise.
         width: how many outputs the module must have: one for each class, or 1.
     """
 
-    X: NDArray[np.float32]
-    y: NDArray[Any]
+    X: Any
+    y: Any
     width: int
 
     __repr__ = shapes
 
     def of(self, rows: Indices) -> Examples:
         """Some of them, in the given order."""
-        return Examples(self.X[rows], self.y[rows], self.width)
+        which: Any = rows
+        if not isinstance(self.X, np.ndarray):
+            which = imported().as_tensor(rows, device=self.X.device)
+        return Examples(self.X[which], self.y[which], self.width)
+
+    def on(self, device: Any) -> Examples:
+        """The same as tensors on a ``torch.device``."""
+        return Examples(on_device(self.X, device), on_device(self.y, device), self.width)
 
 
 class TorchLearner(Learner):
@@ -69,7 +76,8 @@ class TorchLearner(Learner):
     wherever its turn comes, so that two models differ by the record alone. Training anew on the records that are left
     would shuffle them differently, and measure the shuffle.
 
-    Training is on the processor, in single precision, on one thread. Models answer in evaluation mode.
+    Training is in single precision, on one thread of the processor or, where an audit names a device, on that. Models
+    answer in evaluation mode.
 
     Args:
         factory: makes a module, a fresh one each time, from float32 features ``[m, p]`` to logits ``[m, k]`` in the
@@ -208,7 +216,8 @@ class TorchLearner(Learner):
             ModelError: the module does not fit the examples, or the loss is not finite any more.
         """
         torch = imported()
-        X, y = torch.tensor(examples.X, device=device), torch.tensor(examples.y, device=device)
+        examples = examples.on(device)
+        X, y = examples.X, examples.y
         losses = loss_of_each(self.loss)
         with one_thread(), seeded(seed, device), user_code(self.name, "training"):
             module = self.made().to(device)
@@ -256,6 +265,12 @@ class TorchLearner(Learner):
         if self.optimiser == "adam":
             return Adam(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
         return SGD(parameters, lr=self.learning_rate, weight_decay=self.weight_decay, momentum=self.momentum)
+
+
+def on_device(numbers: Any, device: Any) -> Any:
+    """A tensor on a device: that which is there already, or a copy of an array or of one elsewhere."""
+    torch = imported()
+    return numbers.to(device) if isinstance(numbers, torch.Tensor) else torch.tensor(numbers, device=device)
 
 
 def epoch_order(seed: int, n_records: int, epoch: int) -> Indices:

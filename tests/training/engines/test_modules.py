@@ -5,6 +5,7 @@ over the full run's batches that takes the record out of the batch it stands in.
 """
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
+from leakgauge.training.engines import modules
 from leakgauge.training.engines.modules import MAX_STACKED_MODELS, Modules, _manner
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
@@ -467,11 +469,93 @@ def test_a_device_that_is_not_there_is_an_error_and_not_a_slow_run():
         )
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("factory", [tanh, layer_norm, Odd, batch_norm])
+def of_memory(monkeypatch, most):
+    """A device with room for so many models at once."""
+    made = modules._Stack
+
+    def stack(stacked, *rest):
+        if len(stacked) > most:
+            raise torch.OutOfMemoryError("no room")
+        return made(stacked, *rest)
+
+    monkeypatch.setattr(modules, "_Stack", stack)
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7])
+def test_models_that_find_no_room_together_are_trained_in_smaller_groups(monkeypatch, most):
+    job = job_of(tanh, random_subsets(N, 30, 7, np.random.default_rng(1)), independent)
+    whole = Modules().prepare(job).all().answers
+    of_memory(monkeypatch, most)
+    check(Modules().prepare(job).all().answers, whole)
+
+
+def test_where_not_even_one_finds_room_in_a_stack_they_are_trained_one_after_another(monkeypatch):
+    job = job_of(tanh, random_subsets(N, 30, 3, np.random.default_rng(1)), independent)
+    monkeypatch.setattr(modules, "_why_not_stacked", lambda *given: None)
+    of_memory(monkeypatch, 0)
+    np.testing.assert_array_equal(Modules().prepare(job).all().answers, Refit().prepare(job).all().answers)
+
+
+def test_a_module_that_writes_to_its_input_leaves_the_queries_of_the_others_alone():
+    def scrubbing():
+        return torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(D, 3))
+
+    job = job_of(scrubbing, random_subsets(N, 30, 4, np.random.default_rng(1)), independent, queries=X)
+    check(Modules().prepare(job).all().answers, Refit().prepare(job).all().answers)
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+def on_gpu(job):
+    return replace(job, device="cuda")
+
+
+@needs_gpu
+@pytest.mark.parametrize("factory", [tanh, layer_norm, Odd, batch_norm, convolution])
 def test_cuda(factory):
     job = job_of(factory, leave_one_out(60, SOME[:3]), records=RECORDS[np.arange(60)])
-    on_gpu = Job(job.learner, job.records, job.subsets, job.queries, job.seed, job.randomness, "cuda")
     before = torch.cuda.get_rng_state()
-    check(Modules().prepare(on_gpu).all().answers, Modules().prepare(job).all().answers)
+    check(Modules().prepare(on_gpu(job)).all().answers, Modules().prepare(job).all().answers)
     assert torch.equal(before, torch.cuda.get_rng_state())
+
+
+@needs_gpu
+@pytest.mark.parametrize("factory", [tanh, batch_norm])
+def test_cuda_where_each_model_has_records_and_queries_of_its_own(factory):
+    rng = np.random.default_rng(1)
+    own = EachModel(np.stack([rng.permutation(N)[:9] for _ in range(5)]))
+    job = job_of(factory, random_subsets(N, 30, 5, rng), independent, queries=own)
+    check(Modules().prepare(on_gpu(job)).all().answers, Modules().prepare(job).all().answers)
+
+
+@needs_gpu
+def test_cuda_with_two_workers():
+    arguments = (learner_of(tanh, n_epochs=2), RECORDS, random_subsets(N, 30, MAX_STACKED_MODELS + 3, rng), X[:2])
+    one, two = (
+        train_many(*arguments, seed=0, engines=[Modules()], execution=Execution(workers=workers, device=device)).answers
+        for workers, device in ((1, "cpu"), (2, "cuda"))
+    )
+    check(one, two)
+
+
+@needs_gpu
+def test_cuda_with_little_memory():
+    """Sixteen networks of 16 MB with their gradients and moments do not fit into 700 MB, one does."""
+
+    def wide():
+        return torch.nn.Sequential(
+            torch.nn.Linear(D, 2000), torch.nn.Tanh(), torch.nn.Linear(2000, 2000), torch.nn.Linear(2000, 3)
+        )
+
+    subsets = random_subsets(N, 30, 16, np.random.default_rng(1))
+    job = on_gpu(job_of(wide, subsets, independent, n_epochs=1, **{**SGD, "learning_rate": 1e-4}))
+    whole = Modules().prepare(job).all().answers
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(7e8 / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        found = Modules().prepare(job).all()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    assert not found.failures
+    check(found.answers, whole)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,14 +22,23 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError
-from leakgauge.models import AnswerKind, answers
-from leakgauge.models.torch import Module, answered_by, device_named, imported, wrap_module
+from leakgauge.models import AnswerKind
+from leakgauge.models.torch import (
+    Module,
+    answered_by,
+    device_named,
+    features_of,
+    imported,
+    without_memory,
+    wrap_module,
+)
 from leakgauge.streams import generator_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
-from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
+from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, on_device, seeded, shares
 from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut, everything
+from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
 
 Tensor: TypeAlias = Any
@@ -97,6 +107,7 @@ class ManyModules(PreparedJob):
             shorten, reason = _manner(job, pool)
             if reason:
                 log.info("%s: one model after another, since %s", learner.name, reason)
+            pool, asked = pool.on(device), _asked(job, pool, device)
             for group in _groups(job):
                 trained = [] if reason else _together(learner, pool, group, device)
                 trained = trained or _apart(learner, pool, group, device, shorten=shorten)
@@ -105,7 +116,7 @@ class ManyModules(PreparedJob):
                         if isinstance(module, ModelError):
                             raise module
                         model = wrap_module(module, job.records.schema, learner.design)
-                        table[run.model] = answers(model, job.queries_of(run.model), job.n_answers)
+                        table[run.model] = model.of_features(asked(run.model))
                     except ModelError as error:
                         failures[run.model] = str(error)
         kind = AnswerKind.PROBABILITIES if job.records.schema.classes else AnswerKind.VALUES
@@ -205,6 +216,18 @@ def _batches(group: list[_Run], epoch: int, size: int) -> Iterator[tuple[Indices
     keep = np.stack([~np.isin(orders[-1 if alike else i], run.skipped) for i, run in enumerate(group)])
     for start in range(0, orders.shape[1], size):
         yield orders[:, start : start + size], shares(keep[:, start : start + size])
+
+
+def _asked(job: Job, pool: Examples, device: Any) -> Callable[[int], Any]:
+    """What each model is asked, as a module is given it: for queries in common made ready once."""
+    if isinstance(job.queries, EachModel):
+        index = job.queries.index
+        return lambda model: pool.of(index[model]).X
+    assert isinstance(job.learner, TorchLearner)
+    same = job.queries is job.records.features
+    features = pool.X if same else features_of(job.queries, job.records.schema, job.learner.design)
+    shared = on_device(features, device)
+    return lambda model: shared
 
 
 # ---------------------------------------------------------------- together or one after another
@@ -315,9 +338,23 @@ def _apart(
 
 
 def _together(learner: TorchLearner, pool: Examples, group: list[_Run], device: Any) -> list[Module | ModelError]:
-    """The same, all at once; nothing where the modules turn out to be of different shapes."""
+    """The same, all at once, or by halves where the device has no memory for all.
+
+    Nothing where the modules turn out to be of different shapes, or a pair of them is too large already.
+    """
+    found = without_memory(lambda: _stacked(learner, pool, group, device))
+    if found is not None:
+        return found
+    half = len(group) // 2
+    log.info("%s: no memory for %d models at once", learner.name, len(group))
+    parts = [_together(learner, pool, part, device) for part in (group[:half], group[half:])] if half else [[]]
+    return list(chain(*parts)) if all(parts) else []
+
+
+def _stacked(learner: TorchLearner, pool: Examples, group: list[_Run], device: Any) -> list[Module | ModelError]:
+    """Trained modules, all at once; nothing where they turn out to be of different shapes."""
     torch = imported()
-    X, y = torch.tensor(pool.X, device=device), torch.tensor(pool.y, device=device)
+    X, y = pool.X, pool.y
     went_astray = np.full(len(group), -1)
     with seeded(group[0].seed, device):
         modules = [learner.made()]  # what is drawn in training goes on from here, as when it is trained alone

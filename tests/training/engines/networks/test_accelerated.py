@@ -224,7 +224,36 @@ def test_an_epoch_is_run_once_recorded_once_and_replayed_from_then_on(monkeypatc
     assert graphs[1].recorded == ["run"]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("most", [1, 2, 7])
+def test_networks_that_find_no_room_together_are_trained_in_parts(monkeypatch, most):
+    """Some with orders of their own, and some that share one."""
+    groups = halves(network()), without_one(network(), 5)
+    whole = [flat(accelerated.train(group)) for group in groups]
+    made = accelerated._trained
+
+    def trained(group, device):
+        if group.n_models > most:
+            raise torch.OutOfMemoryError("no room")
+        return made(group, device)
+
+    monkeypatch.setattr(accelerated, "_trained", trained)
+    for group, expected in zip(groups, whole, strict=True):
+        np.testing.assert_allclose(flat(accelerated.train(group)), expected, rtol=0, atol=1e-6)
+
+
+def test_a_network_that_finds_no_room_by_itself(monkeypatch):
+    def trained(group, device):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(accelerated, "_trained", trained)
+    with pytest.raises(ConfigError, match=r"'cpu' has too little memory for one network of 128 parameters; use"):
+        accelerated.train(halves(network()))
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@needs_gpu
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_cuda(outputs, solver):
@@ -236,3 +265,17 @@ def test_cuda(outputs, solver):
         outputs, activation="logistic", solver="sgd", learning_rate=0.2, tol=1e-3, patience=2, n_epochs=60
     )
     check(halves(stopping, n_models=12), "cuda")
+
+
+@needs_gpu
+def test_cuda_with_little_memory():
+    """With 16 bytes for each of their parameters, 16 networks need 1.6 GB and more, of which 1 GB is there."""
+    group = halves(network(widths=(2500, 2500), n_epochs=3, learning_rate=1e-4, solver="sgd"), n_models=16)
+    whole = flat(accelerated.train(group, "cuda"))
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(1e9 / torch.cuda.get_device_properties(0).total_memory)
+    try:
+        found = flat(accelerated.train(group, "cuda"))
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=TOLERANCE)

@@ -2,8 +2,8 @@
 
 It is there for accelerators, where one network at a time would wait for the launch of every little kernel: a thousand
 networks share each launch, and all the launches of an epoch are recorded once as a CUDA graph and then replayed. The
-path through the graph is verified by the test ``test_cuda``, which runs only where there is a GPU. On the processor
-this is a twin of the numpy trainer, which is the faster one there.
+tests called ``test_cuda`` follow the path through the graph, and run only where there is a GPU. On the processor this
+is a twin of the numpy trainer, which is the faster one there.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.models.torch import device_named, imported
+from leakgauge.arrays import Flags, Floats, Indices, Rows
+from leakgauge.errors import ConfigError
+from leakgauge.models.torch import device_named, imported, without_memory
 from leakgauge.training.engines.networks.group import SKIPPED, Layout, Network, NetworkGroup, Progress, Trained
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 
@@ -28,7 +28,7 @@ REMAINING_MODELS_SHARE = 0.75
 
 
 def train(group: NetworkGroup, device: str = "cpu") -> Trained:
-    """Train the networks of a group.
+    """Train the networks of a group; where the device has no memory for all at once, one half after the other.
 
     It should be the case that the networks of a part of the group are those of the whole, up to rounding.
 
@@ -37,23 +37,39 @@ def train(group: NetworkGroup, device: str = "cpu") -> Trained:
         device: ``cpu``, ``cuda`` or ``cuda:1``.
 
     Raises:
-        ConfigError: the device is not there.
+        ConfigError: the device is not there, or has no memory for a single network.
         MissingExtra: torch is not installed.
     """
-    torch = imported()
     where = device_named(device)
-    size = BLOCKS[where.type]
-    with torch.no_grad():
-        data = _Data(group, where)
+    found = without_memory(lambda: _trained(group, where))
+    if found is not None:
+        return found
+    if group.n_models == 1:
+        raise ConfigError(
+            f"device {device!r} has too little memory for one network of "
+            f"{Layout(group.network).n_parameters:,} parameters; use device='cpu'"
+        )
+    return Trained.joined([train(group.part(some), device) for some in np.array_split(np.arange(group.n_models), 2)])
+
+
+def _trained(group: NetworkGroup, device: Any) -> Trained:
+    """All at once. The orders of an epoch are drawn while the device is busy with the one before."""
+    size = BLOCKS[device.type]
+    with imported().no_grad():
+        data = _Data(group, device)
         blocks = [
             _Block(group, data, np.arange(start, min(start + size, group.n_models)))
             for start in range(0, group.n_models, size)
         ]
         progress = Progress(group)
+        order = group.orders(0)
         for epoch in range(group.network.n_epochs):
-            order = group.orders(epoch)
             for block in blocks:
-                block.after(progress, progress.after(epoch, block.models, *block.epoch(order)))
+                block.begin_epoch(order)
+            if epoch + 1 < group.network.n_epochs:
+                order = group.orders(epoch + 1)
+            for block in blocks:
+                block.after(progress, progress.after(epoch, block.models, *block.end_epoch()))
             blocks = [block for block in blocks if len(block.models)]
             if not blocks:
                 break
@@ -108,14 +124,11 @@ class _Block:
         self.warm = False
         self.graph: Any = None
 
-    def epoch(self, order: NDArray[np.int32]) -> tuple[Floats, Floats]:
-        """Visit all places.
+    def begin_epoch(self, order: Rows) -> None:
+        """Set out to visit all places; an accelerator goes on with it by itself.
 
         Args:
             order: rows ``[models of the group or 1, places]``.
-
-        Returns:
-            The summed losses and the number of records seen, each ``[m]``.
         """
         torch = imported()
         own = torch.from_numpy(np.ascontiguousarray(order if len(order) == 1 else order[self.models], dtype=np.int64))
@@ -123,6 +136,9 @@ class _Block:
             self.order = torch.empty_like(own, device=self.flat.device)
         self.order.copy_(own)
         self._run()
+
+    def end_epoch(self) -> tuple[Floats, Floats]:
+        """The summed losses and the number of records seen, each ``[m]``, once all places were visited."""
         return self.losses.cpu().numpy(), self.counts.cpu().numpy()
 
     def keep(self, which: Indices) -> None:

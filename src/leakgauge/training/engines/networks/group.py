@@ -6,17 +6,17 @@ numbers are in the group: two trainers given the same one make the same networks
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Flags, Floats, Indices, Singles
+from leakgauge.arrays import Flags, Floats, Indices, Rows, Singles
 
-Orders: TypeAlias = Callable[[int], NDArray[np.int32]]
+Orders: TypeAlias = Callable[[int], Rows]
 
 SKIPPED = -1
 """In an order: a place whose record this model is trained without."""
@@ -105,6 +105,21 @@ class NetworkGroup:
         """How many networks."""
         return len(self.skipped)
 
+    def part(self, models: Indices) -> NetworkGroup:
+        """Some of the networks, int ``[m]``."""
+
+        def orders(epoch: int) -> Rows:
+            rows = self.orders(epoch)
+            return rows if len(rows) == 1 else rows[models]
+
+        return replace(
+            self,
+            weights=[layer[models] for layer in self.weights],
+            biases=[layer[models] for layer in self.biases],
+            orders=orders,
+            skipped=self.skipped[models],
+        )
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -121,6 +136,16 @@ class Trained:
     biases: list[Singles]
     n_epochs: NDArray[np.int64]
     converged: NDArray[np.bool_]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Trained]) -> Trained:
+        """The networks of several groups of one shape, one group after another."""
+        return cls(
+            [np.concatenate(layers) for layers in zip(*(part.weights for part in parts), strict=True)],
+            [np.concatenate(layers) for layers in zip(*(part.biases for part in parts), strict=True)],
+            np.concatenate([part.n_epochs for part in parts]),
+            np.concatenate([part.converged for part in parts]),
+        )
 
 
 class Layout:
