@@ -1,6 +1,7 @@
 """Verdicts of audits of models whose leakage is known: false passes, and harmless models that do not pass.
 
     python benchmarks/verdicts.py --run FOLDER [--n 300] [--only WORD] [--check] [--rules "default,black box"]
+    python benchmarks/verdicts.py --run FOLDER --own docs/benchmarks/verdicts.md
     python benchmarks/verdicts.py --run FOLDER --write docs/benchmarks
 
 Each audit is a process of its own with a time limit; what is finished is kept in FOLDER/verdicts.jsonl and not done
@@ -15,7 +16,8 @@ in a random order, for 40 seconds or 100 records; of regressors the change of th
 error of models on halves, outside. Of ordinary learners with random numbers the 8 largest are those of the mean answer
 over 16 seeds.
 Harmless: no advantage above 0.05 and no PDTP above 0.5. Leaky: an advantage above 0.15, or a PDTP above 1. What is
-neither is in between; what was not checked counts as it was meant.
+neither is in between; what was not checked counts as it was meant. What independent code measures does not depend on
+the package: --own takes it, and the groups, from a page that was written before.
 """
 
 from __future__ import annotations
@@ -929,6 +931,8 @@ def checked(entry: Entry, n: int) -> dict[str, Any]:
 
 def group(entry: Entry, check: dict[str, Any] | None) -> str:
     """By what was measured; as it was meant where nothing was."""
+    if check is not None and "group" in check:
+        return str(check["group"])
     if check is None or "pdtp" not in check:
         return entry.claim
     size, pdtp = abs(check["advantage"]), check["pdtp"]
@@ -972,6 +976,18 @@ def kept(path: Path) -> dict[tuple[str, str, int, str], dict[str, Any]]:
     lines = path.read_text().splitlines() if path.exists() else []
     rows = [json.loads(line) for line in lines]
     return {(row["name"], row["data"], row["n"], row["rule"]): row for row in rows}
+
+
+def own_of(page: str) -> list[dict[str, Any]]:
+    """What independent code had measured when a page was written, one row for each model and n."""
+    found = []
+    for line in page.partition("## Models")[2].partition("\n## ")[0].splitlines()[4:]:
+        name, data, n, kind, own, pdtp = (cell.strip() for cell in line.strip("| ").split("|")[:6])
+        advantage, _, attack = own.partition(" (")
+        if pdtp:
+            told = {"attack": attack.rstrip(")"), "advantage": float(advantage), "pdtp": float(pdtp), "group": kind}
+            found.append({"name": name, "data": data, "n": int(n.replace(",", "")), "rule": "check", **told})
+    return found
 
 
 HEADINGS = (
@@ -1066,12 +1082,23 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="WORD", help="models whose name, data or claim has it")
     parser.add_argument("--rules", default=",".join(RULES))
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--own", type=Path, metavar="PAGE", help="take what --check would measure from it; only that")
     parser.add_argument("--limit", type=float, default=180.0, help="seconds for each audit")
     parser.add_argument("--tree", default="", help="a name for the version of the package, which is kept")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="where verdicts.md goes; nothing is run")
     options = parser.parse_args()
     options.run.mkdir(parents=True, exist_ok=True)
     path = options.run / "verdicts.jsonl"
+    if options.own:
+        own = {(row["name"], row["data"], row["n"]): row for row in own_of(options.own.read_text())}
+        known = kept(path)
+        with path.open("a") as file:
+            for entry in entries():
+                for n in {key[2] for key in known} or {options.n}:
+                    row = own.get((entry.name, entry.data, n_members(entry, n)))
+                    if row and (entry.name, entry.data, n, "check") not in known:
+                        file.write(json.dumps(row | {"n": n, "claim": entry.claim}) + "\n")
+        return
     if options.write:
         (options.write / "verdicts.md").write_text(written(path))
         return

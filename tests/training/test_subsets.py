@@ -89,3 +89,13 @@ def test_everything_is_everything():
 def test_impossible_subsets_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(("n", "size", "models"), [(10, 7, 10), (101, 50, 9), (30, 29, 40), (12, 12, 3), (40, 1, 5)])
+def test_balanced_subsets_are_those_of_sorting_by_how_often_and_then_at_random(n, size, models):
+    """The slow twin."""
+    draws, left_out = np.random.default_rng(4), np.zeros(n, dtype=int)
+    for row in balanced_subsets(n, size, models, np.random.default_rng(4)).members:
+        chosen = np.lexsort((draws.random(n), left_out))[: n - size]
+        left_out[chosen] += 1
+        assert set(np.flatnonzero(~row)) == set(chosen)

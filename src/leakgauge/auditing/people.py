@@ -99,7 +99,7 @@ def records_table(case: Case) -> tuple[RecordTable, dict[str, str]]:
     order = np.lexsort([np.arange(n), *keys, ~is_member]).tolist()
     known: dict[str, Sequence[Any]] = {"record": case.opaque, "member": is_member.tolist()} | told
     columns = {
-        one.name: _plain([known[one.name][i] for i in order]) if one.name in known else [None] * n
+        one.name: _plain(list(map(known[one.name].__getitem__, order))) if one.name in known else [None] * n
         for one in fields(ExposedRecord)
     }
     return RecordTable(columns), {name: str(own) for name, own in zip(case.opaque, _own(case.candidates), strict=True)}

@@ -85,12 +85,12 @@ def _as_objects(values: Sequence[Value]) -> npt.NDArray[Any]:
 
 
 def _to_numpy(schema: Schema, matrix: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    if schema.codes_are_values and _all_are_codes(schema, matrix):  # numbers alone, or categories 0, 1, 2, …
+        return matrix
     holes = [_hole(column) for column in schema.columns]
     decoded = [
         _values(column, matrix[:, j], holes[j]) for j, column in enumerate(schema.columns) if column.is_categorical
     ]
-    if schema.codes_are_values:  # all columns numeric, or categories 0, 1, 2, …; the codes were just checked
-        return matrix
     if len(decoded) < schema.n_features:
         decoded = [_values(column, matrix[:, j], holes[j]) for j, column in enumerate(schema.columns)]
     kinds = {values.dtype.kind for values in decoded}
@@ -102,6 +102,12 @@ def _to_numpy(schema: Schema, matrix: npt.NDArray[np.float64]) -> npt.NDArray[An
     for j, values in enumerate(decoded):
         table[:, j] = values
     return table
+
+
+def _all_are_codes(schema: Schema, matrix: npt.NDArray[np.float64]) -> bool:
+    """Whether categorical columns hold codes of their categories: what :func:`as_codes` asks of each, at once."""
+    valid = (matrix >= 0) & (matrix < schema.n_categories) & (matrix == np.floor(matrix))
+    return bool((valid | ~schema.categorical).all())
 
 
 def _in_form(table: npt.NDArray[Any], form: ArrayForm) -> Any:

@@ -113,10 +113,14 @@ class FixedBins(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             DataError: As `fit`, or if a column without edges holds anything but codes.
         """
         matrix = _matrix(X)
-        self.fit(matrix)
-        codes = np.empty(matrix.shape, dtype=np.int64)
+        _require_ascending(self.edges)
+        _require_width(len(self.edges), matrix.shape[1])
+        with np.errstate(invalid="ignore"):  # numbers that are yet to be binned may be of any size
+            codes = matrix.astype(np.int64)
+        _require_codes(codes, matrix, [bounds is None for bounds in self.edges])
         for j, bounds in enumerate(self.edges):
-            codes[:, j] = _left_alone(matrix[:, j], j) if bounds is None else _binned(matrix[:, j], bounds)
+            if bounds is not None:
+                codes[:, j] = _binned(matrix[:, j], bounds)
         return codes
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> npt.NDArray[np.object_]:
@@ -132,14 +136,14 @@ def _binned(values: npt.NDArray[np.float64], bounds: tuple[float, ...]) -> npt.N
     return np.searchsorted(np.asarray(bounds[1:-1], dtype=np.float64), values, side="right")
 
 
-def _left_alone(values: npt.NDArray[np.float64], j: int) -> npt.NDArray[np.int64]:
-    codes = values.astype(np.int64)
-    if (codes < 0).any() or (codes != values).any():
+def _require_codes(codes: npt.NDArray[np.int64], values: npt.NDArray[np.float64], alone: Sequence[bool]) -> None:
+    """Refuse values of columns without edges that are no codes."""
+    wrong = ((codes < 0) | (codes != values)).any(axis=0) & alone
+    if wrong.any():
         raise DataError(
-            f"column {j} has no edges, so it must hold codes 0, 1, 2, …, but it holds other numbers; give edges for "
-            "it, or encode the table first (Records.as_codes)."
+            f"column {int(np.argmax(wrong))} has no edges, so it must hold codes 0, 1, 2, …, but it holds other "
+            "numbers; give edges for it, or encode the table first (Records.as_codes)."
         )
-    return codes
 
 
 def _matrix(X: npt.ArrayLike) -> npt.NDArray[np.float64]:

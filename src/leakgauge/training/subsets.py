@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakgauge.arrays import Indices, Members
+from leakgauge.arrays import Floats, Indices, Members
 from leakgauge.escaping import shapes
 from leakgauge.records import Units
 
@@ -210,10 +210,19 @@ def balanced_subsets(n_records: int, size: int, n_models: int, rng: np.random.Ge
     left_out = np.zeros(n_records, dtype=np.int64)
     members = np.ones((n_models, n_records), dtype=bool)
     for row in members:
-        chosen = np.lexsort((rng.random(n_records), left_out))[: n_records - size]
+        keys, n_out = rng.random(n_records), n_records - size
+        first = np.flatnonzero(left_out == left_out.min())
+        second = np.flatnonzero(left_out > left_out.min())
+        chosen = first[_lowest(keys[first], n_out)]
+        chosen = np.concatenate([chosen, second[_lowest(keys[second], n_out - len(chosen))]])
         row[chosen] = False
         left_out[chosen] += 1
     return DenseSubsets(members)
+
+
+def _lowest(keys: Floats, n: int) -> Indices:
+    """Where the ``n`` lowest are, or all if there are no more."""
+    return np.arange(len(keys)) if n >= len(keys) else np.argpartition(keys, n)[:n] if n else np.arange(0)
 
 
 def with_and_without(
