@@ -21,6 +21,7 @@ from leakgauge.training.engines.naive_bayes.engines import (
     GaussianNaiveBayes,
     MultinomialNaiveBayes,
 )
+from leakgauge.training.engines.naive_bayes.subsets import CategoricalNaiveBayesSubsets
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
 from leakgauge.training.engines.networks.engine import NETWORKS
 from leakgauge.training.engines.trees import TreesAsked, TreesWithout
@@ -47,6 +48,7 @@ EXACT: tuple[Engine, ...] = (
 """Engines that do not train at all, but by mathematics alone."""
 
 FAST: tuple[Engine, ...] = (
+    CategoricalNaiveBayesSubsets(),
     LogisticRegressionSubsets(),
     MultinomialLogisticRegressionSubsets(),
     Forests(),

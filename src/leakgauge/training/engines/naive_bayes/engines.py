@@ -39,7 +39,7 @@ class NaiveBayesEngine(Displacing):
 
     def solve(self, case: Given) -> NaiveBayesModels | str:
         """Counts or moments of all records; parameters without a closed form are refused."""
-        reason = _why_bad_prior(case)
+        reason = why_bad_prior(case)
         if reason is None and case.fitted is not None and case.fitted.moves and self.sees_scale:
             reason = f"{type(case.estimator).__name__} counts, and what it counts depends on a scale fitted on the data"
         if reason:
@@ -49,7 +49,7 @@ class NaiveBayesEngine(Displacing):
         if isinstance(likelihoods, str):
             return likelihoods
         from_counts = bool(getattr(case.estimator, "fit_prior", True))  # GaussianNB has no such parameter
-        prior = _given_prior(case)
+        prior = given_prior(case)
         return NaiveBayesModels(classes, likelihoods, prior, from_counts, self.uses_prior, _undone(case))
 
     @abstractmethod
@@ -102,7 +102,7 @@ class BernoulliNaiveBayes(NaiveBayesEngine):
 
         Values other than 0 and 1 are refused, and smoothing so small that scikit-learn's own answers are not numbers.
         """
-        alpha = _alpha(case)
+        alpha = alpha_of(case)
         if not isinstance(alpha, float):
             return "BernoulliNB(alpha=...) is supported with one number of at least 0 only"
         # Where 1 - p is rounded to 0, or p is 0, scikit-learn multiplies 0 by an infinite logarithm.
@@ -126,9 +126,9 @@ class MultinomialNaiveBayes(NaiveBayesEngine):
 
     def likelihoods(self, case: Given, classes: Classes) -> Likelihoods | str:
         """Totals; negative features and shares of 0, which scikit-learn multiplies by features of 0, are refused."""
-        alpha = _alpha(case)
+        alpha = alpha_of(case)
         if alpha is None:
-            return _bad_alpha(case)
+            return bad_alpha(case)
         if any(_smallest(part) < 0 for part in _matrices(case)):
             return "MultinomialNB takes no negative features"
         found = Multinomials(case.matrix, classes, alpha)
@@ -148,9 +148,9 @@ class ComplementNaiveBayes(NaiveBayesEngine):
 
     def likelihoods(self, case: Given, classes: Classes) -> Likelihoods | str:
         """Totals; negative features and no smoothing are refused."""
-        alpha = _alpha(case)
+        alpha = alpha_of(case)
         if alpha is None:
-            return _bad_alpha(case)
+            return bad_alpha(case)
         if not np.min(alpha) > 0:
             return "ComplementNB(alpha=0) is not supported"
         if any(_smallest(part) < 0 for part in _matrices(case)):
@@ -167,11 +167,11 @@ class CategoricalNaiveBayes(NaiveBayesEngine):
 
     def likelihoods(self, case: Given, classes: Classes) -> Likelihoods | str:
         """Counts; negative codes are refused, and categories that exist only while their one holder is there."""
-        alpha = _alpha(case)
+        alpha = alpha_of(case)
         if not isinstance(alpha, float):
-            return _bad_alpha(case)
+            return bad_alpha(case)
         codes = whole(case.matrix)
-        fewest = _fewest_categories(case)
+        fewest = fewest_categories(case)
         if isinstance(fewest, str):
             return fewest
         last = np.array([column.max() for column in codes.T])  # over [n, few] far faster than along the axis
@@ -210,7 +210,7 @@ def _is_binary(X: Any) -> bool:
     return bool(((found == 0.0) | (found == 1.0)).all())
 
 
-def _alpha(case: Given) -> Any:
+def alpha_of(case: Given) -> Any:
     """The smoothing in effect: a float, float64 ``[features]``, or ``None`` if scikit-learn takes no such thing."""
     alpha = np.asarray(case.estimator.alpha, dtype=np.float64)
     if alpha.shape not in ((), (case.matrix.shape[1],)) or not alpha.min() >= 0:
@@ -220,7 +220,8 @@ def _alpha(case: Given) -> Any:
     return alpha if alpha.ndim else float(alpha)
 
 
-def _bad_alpha(case: Given) -> str:
+def bad_alpha(case: Given) -> str:
+    """What to say of smoothing that :func:`alpha_of` does not know."""
     return f"{type(case.estimator).__name__}(alpha={case.estimator.alpha!r}) is not supported"
 
 
@@ -228,7 +229,7 @@ def _prior_parameter(case: Given) -> str:
     return "priors" if hasattr(case.estimator, "priors") else "class_prior"
 
 
-def _given_prior(case: Given) -> Floats | None:
+def given_prior(case: Given) -> Floats | None:
     """Given priors in the order of the codes; scikit-learn has them in ascending order of the labels it sees."""
     prior = getattr(case.estimator, _prior_parameter(case))
     if prior is None:
@@ -238,7 +239,8 @@ def _given_prior(case: Given) -> Floats | None:
     return fixed
 
 
-def _why_bad_prior(case: Given) -> str | None:
+def why_bad_prior(case: Given) -> str | None:
+    """Why given priors are none; ``None`` if they are, or none are given."""
     name = _prior_parameter(case)
     prior = getattr(case.estimator, name)
     if prior is None:
@@ -251,7 +253,7 @@ def _why_bad_prior(case: Given) -> str | None:
     return None
 
 
-def _fewest_categories(case: Given) -> Indices | str:
+def fewest_categories(case: Given) -> Indices | str:
     """``min_categories`` of each feature, 0 where there is none, or why it is not valid."""
     fewest, n_features = case.estimator.min_categories, case.matrix.shape[1]
     if fewest is None:
