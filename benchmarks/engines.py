@@ -576,6 +576,19 @@ def _shadow_rows() -> list[Row]:
         )
         for d, goal in {30: 13, 100: 13, 300: 5}.items()
     ]
+    for n in (2000, 48_842):
+        table = people.codes(n)
+        measure = lambda table=table, n=n: shadows(  # noqa: E731
+            CategoricalNB(min_categories=ADULT_LIKE), table, random_subsets(n, n // 2, 100, np.random.default_rng(0))
+        )
+        found.append(
+            Row(
+                f"categorical naive Bayes, 100 shadow models on {n // 2:,} of {n:,}",
+                table.name,
+                measure,
+                quick=n < 9999,
+            )
+        )
     found.append(Row("scaler and network, 32 shadow models on 1,000 of 2,000", "30 columns", network))
     if people.HAVE_DATA:
         found.append(Row("logistic regression, 1,000 shadow models on 1,000 of 48,842", "Adult", small, 10, 20, False))
