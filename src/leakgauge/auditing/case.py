@@ -286,12 +286,15 @@ def _asked(
         try:
             kind = kind_of(what.model)
             released_kind(kind, settings)  # before queries that may cost something
-            told = answers(what.model, features, n_classes)
-            again = _drawn_again(everyone.units, len(what.train), AuditStream.ASKED_AGAIN.generator(settings.seed))
+            rng = AuditStream.ASKED_AGAIN.generator(settings.seed)
+            again = _drawn_again(everyone.units, len(what.train), rng)
+            told = _told(what.model, features, n_classes, rng)
             affordable = what.model.affordable(len(again))
             again = again[: affordable if affordable >= min(FEWEST_ASKED_AGAIN, len(again)) else 0]
             whose = everyone.units.of_row[again]
             moved = _moved(kind, told[again], _again(what.model.afresh(), features[again], n_classes))
+            before, moved_before = _told_before(what, everyone, kind, told)
+            whose, moved = np.append(whose, everyone.units.of_row[before]), np.append(moved, moved_before)
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
         except UserCodeError as error:
             differ = _other_columns(what)
@@ -315,6 +318,30 @@ def _asked(
         kind, told = table.kind, table.answers[0]
     released = released_kind(kind, settings)
     return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
+
+
+def _told(model: Model, features: Floats, n_classes: int, rng: np.random.Generator) -> Floats:
+    """What a model answers about everyone, in an order that tells nobody's membership to code that may remember."""
+    if not model.may_remember:
+        return answers(model, features, n_classes)
+    order = rng.permutation(len(features))
+    told = answers(model, features[order], n_classes)
+    found = np.empty_like(told)
+    found[order] = told
+    return found
+
+
+def _told_before(what: Subject, everyone: Records, kind: AnswerKind, told: Floats) -> tuple[Indices, Flags]:
+    """About which rows a model had been asked before and of which it said something else; none if of none."""
+    assert what.model is not None
+    if what.model.told_before is None:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=bool)
+    asked, answered = what.model.told_before
+    place = {row.tobytes(): number for number, row in enumerate(everyone.features)}
+    rows = np.array([place.get(row.tobytes(), -1) for row in asked], dtype=np.int64)
+    kept = rows >= 0
+    moved = _moved(kind, answered[kept], told[rows[kept]])
+    return (rows[kept], moved) if moved.any() else (rows[:0], moved[:0])
 
 
 def _drawn_again(units: Units, n_train: int, rng: np.random.Generator) -> Indices:

@@ -220,7 +220,7 @@ def subject(
         module = trained_module(model, members)
         return Subject(name or type(model).__name__, members, others, module, how, note=note, artefact=held)
     if not (hasattr(model, "fit") and hasattr(model, "predict") and hasattr(model, "get_params")):
-        asked = answering(_function_of(model), members)
+        asked = answering(_function_of(model), members, others)
         holds = held if hasattr(model, "predict") and not is_session(model) else None
         return Subject(name or called(model), members, others, asked, how, note=note, artefact=holds)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):

@@ -60,6 +60,18 @@ ROUNDINGS = ((10, 8, 1e-12), (10, 8, 6e-8), (2, 30, 1e-12))
 """Base, largest number of digits that is looked for, and relative precision: decimals of numbers that are stored in
 double precision and in single, and binary digits, by which numbers in single precision are told."""
 
+MOST_DECIMALS, MOST_DIGITS = 13, 12
+"""Decimals, and significant digits, by which numbers are told where members have others; see :func:`_written`."""
+
+RELATIVE_ROUNDING = 1e-15
+"""Of a number that was computed from the one that a model gave, or from which that was computed."""
+
+WRITTEN_RECORDS = 4000
+"""Records by which it is found whether members' numbers are written otherwise, at most."""
+
+WRITTEN_OTHERWISE = 3.0
+"""From which Kolmogorov-Smirnov distance, in units of its scale: by chance it is larger once in 30 million times."""
+
 SUM_DECIMALS = 12
 """Of what probabilities add up to beyond 1; further ones are rounding errors of double precision."""
 
@@ -133,20 +145,92 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
     ]
 
 
+def _numbers(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> list[Floats]:
+    """What a model may have given, or others may have computed from it: each ``[n]``.
+
+    Of probabilities the two largest, that of the label, its loss and its logit; of values these; of labels none.
+    """
+    if kind is AnswerKind.VALUES:
+        return [answers[:, 0]]
+    if kind is AnswerKind.LABELS:
+        return []
+    codes = MembershipEvidence(kind, answers, labels).codes
+    own = answers[np.arange(len(codes)), codes]
+    two = np.sort(answers, axis=1)[:, ::-1][:, :2].T
+    return [*np.exp(two), np.exp(own), -own, likelihood_ratio.confidences(answers, codes)]
+
+
+def _written(numbers: Floats) -> list[Floats]:
+    """How few decimals, significant digits and binary digits write each number, and whether single precision does."""
+    numbers = np.clip(np.nan_to_num(numbers), -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
+    sizes = 10.0 ** np.floor(np.log10(np.where(numbers == 0, 1.0, np.abs(numbers))))
+    single = numbers.astype(np.float32).astype(np.float64)
+    near = np.abs(single - numbers) <= RELATIVE_ROUNDING * np.abs(numbers)
+    return [
+        _fewest(numbers, 10, MOST_DECIMALS, RELATIVE_ROUNDING),
+        _fewest(numbers / sizes, 10, MOST_DIGITS, 10 * RELATIVE_ROUNDING),
+        _fewest(numbers, 2, 30, RELATIVE_ROUNDING),
+        near.astype(np.float64),
+    ]
+
+
 def _from_whole(numbers: Floats) -> Floats:
     return np.abs(numbers - np.rint(numbers))
 
 
 def _fewest_digits(numbers: Floats) -> list[Floats]:
     """How many digits after the point write each number, for each rounding; one more than are looked for if none do."""
-    found, numbers = [], np.clip(numbers, -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
-    for base, most, precision in ROUNDINGS:
-        digits = np.full(numbers.shape, most + 1.0)
-        for d in range(most, -1, -1):
-            near = precision * float(base) ** d * np.maximum(1.0, np.abs(numbers))
-            digits[(_from_whole(numbers * float(base) ** d) <= near) & (near < 0.1)] = d
-        found.append(digits)
-    return found
+    numbers = np.clip(numbers, -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
+    return [_fewest(numbers, base, most, precision) for base, most, precision in ROUNDINGS]
+
+
+def _fewest(numbers: Floats, base: int, most: int, precision: float) -> Floats:
+    """How many digits after the point write each number at least, to a relative precision."""
+    digits = np.full(numbers.shape, most + 1.0)
+    for d in range(most, -1, -1):
+        near = precision * float(base) ** d * np.maximum(1.0, np.abs(numbers))
+        digits[(_from_whole(numbers * float(base) ** d) <= near) & (near < 0.1)] = d
+    return digits
+
+
+@dataclasses.dataclass(frozen=True)
+class _Looks:
+    """What forests may look at.
+
+    Args:
+        features: of each record ``[n, features]``.
+        numbers: which may be written otherwise for members, each ``[n]``.
+        is_member: bool ``[n]``.
+    """
+
+    features: NDArray[np.float32]
+    numbers: list[Floats]
+    is_member: Flags
+
+    def learned_from(self, rows: Flags) -> NDArray[np.float32]:
+        """The features, and how numbers are written where that is otherwise for members among some records ``[n]``.
+
+        Among those alone: records that are judged by what was learned from these decide nothing.
+        """
+        chosen = np.flatnonzero(rows)
+        chosen = chosen[:: -(-len(chosen) // WRITTEN_RECORDS) or 1]
+        known = self.is_member[chosen]
+        found: list[Floats] = []
+        for numbers in self.numbers:
+            apart = [_distance(one, known) > WRITTEN_OTHERWISE for one in _written(numbers[chosen])]
+            if any(apart):
+                found += [one for one, is_apart in zip(_written(numbers), apart, strict=True) if is_apart]
+        return np.column_stack([self.features, *found]).astype(np.float32) if found else self.features
+
+
+def _distance(values: Floats, known: Flags) -> float:
+    """The largest distance of two distribution functions, times the root of the effective number of records."""
+    places = np.unique(values, return_inverse=True)[1]
+    n_in, n_out = int(known.sum()), int((~known).sum())
+    if not n_in or not n_out:
+        return 0.0
+    inside, outside = (np.cumsum(np.bincount(places[kind], minlength=places.max() + 1)) for kind in (known, ~known))
+    return float(np.abs(inside / n_in - outside / n_out).max() * math.sqrt(n_in * n_out / (n_in + n_out)))
 
 
 def cross_fitted(
@@ -180,10 +264,11 @@ def cross_fitted(
         ModelError: as :func:`signal_features`.
         DataError: membership is not bool ``[n]``, or there are fewer than two of either kind, or none in a fold.
     """
-    known, features = _checked(is_member, len(labels)), _single(kind, answers, labels)
+    known = _checked(is_member, len(labels))
+    looks = _Looks(_single(kind, answers, labels), _numbers(kind, answers, labels), known)
     if units is None or units.single:
-        return _of_records(features, _divided(known, seed, copies, alike))
-    found = _of_persons(features, units, _divided(units.agreed(known), seed, copies, alike))
+        return _of_records(looks, _divided(known, seed, copies, alike))
+    found = _of_persons(looks, units, _divided(units.agreed(known), seed, copies, alike))
     return np.asarray(found[units.of_row])
 
 
@@ -222,7 +307,8 @@ def learned_advantage(
         DataError: as :func:`cross_fitted`.
     """
     folds = _divided(_checked(is_member, len(labels)), seed, copies, alike)
-    called, known, once = _of_records(_single(kind, answers, labels), folds) > 0.5, folds.is_member, folds.once
+    looks = _Looks(_single(kind, answers, labels), _numbers(kind, answers, labels), folds.is_member)
+    called, known, once = _of_records(looks, folds) > 0.5, folds.is_member, folds.once
     found = [
         advantage_of_decisions(called[fold & known & once], called[fold & ~known & once], confidence=confidence)
         for fold in folds.both
@@ -314,30 +400,34 @@ def _first_fold(holds: Flags, order: NDArray[np.int64]) -> Flags:
     return first
 
 
-def _of_records(features: NDArray[np.float32], folds: _Folds) -> Floats:
+def _of_records(looks: _Looks, folds: _Folds) -> Floats:
     """Probability of being a member ``[n]``, each fold judged by the forest of the other's records that count."""
-    seen, found = _Seen.of(features), np.zeros(len(features))
+    plain, found = _Seen.of(looks.features), np.zeros(len(looks.features))
     for fold in folds.both:
-        found[fold] = seen.judged(folds.is_member, folds.once & ~fold, fold, folds.rng)
+        learned_from = folds.once & ~fold
+        features = looks.learned_from(learned_from)
+        seen = plain if features is looks.features else _Seen.of(features)
+        found[fold] = seen.judged(folds.is_member, learned_from, fold, folds.rng)
     return found
 
 
-def _of_persons(features: NDArray[np.float32], units: Units, folds: _Folds) -> Floats:
-    """The same of persons ``[m]``, from features of their rows ``[n, features]``.
+def _of_persons(looks: _Looks, units: Units, folds: _Folds) -> Floats:
+    """The same of persons ``[m]``, from features of their rows.
 
     How much a row looks like one of a member says a forest that has seen no row of the person: rows of either half of a
     fold are judged by those of the other half of the fold that is learned from.
     """
     sums = units.mean, units.smallest, units.largest
-    plain = [units.sizes, *(column for each in sums for column in each(features.T))]
-    rows, halves, found = _Seen.of(features), folds.halves(), np.zeros(len(units))
+    halves, found = folds.halves(), np.zeros(len(units))
     known, of_row = folds.is_member[units.of_row], units.of_row
     for fold in folds.both:
-        looks = np.zeros(len(features))
+        features = looks.learned_from((folds.once & ~fold)[of_row])
+        plain = [units.sizes, *(column for each in sums for column in each(features.T))]
+        rows, like_members = _Seen.of(features), np.zeros(len(features))
         for half in () if halves is None else halves:
             asked = ~half[of_row]
-            looks[asked] = rows.judged(known, (folds.once & ~fold & half)[of_row], asked, folds.rng)
-        shown = [*plain, *(each(looks) for each in sums)]
+            like_members[asked] = rows.judged(known, (folds.once & ~fold & half)[of_row], asked, folds.rng)
+        shown = [*plain, *(each(like_members) for each in sums)]
         seen = _Seen.of(np.stack(shown, axis=1).astype(np.float32))
         found[fold] = seen.judged(folds.is_member, folds.once & ~fold, fold, folds.rng)
     return found

@@ -31,7 +31,15 @@ class AnswerKind(StrEnum):
 
 
 class Queried:
-    """What all models have in common: they are asked, which may cost something."""
+    """What all models have in common: they are asked, which may cost something.
+
+    Attributes:
+        may_remember: whether it is code of the user's that may answer by what it was asked before, or together with.
+        told_before: queries ``[m, d]`` and its answers ``[m, k]`` to them when it was first looked at, if it was.
+    """
+
+    may_remember: bool = False
+    told_before: tuple[Floats, Floats] | None = None
 
     def afresh(self) -> Self:
         """The same model, whose answers are not those that are kept of earlier queries."""

@@ -23,6 +23,7 @@ from leakgauge.models.access import (
     checked_probabilities,
     checked_schema,
     checked_values,
+    one_hot_logs,
     own_table,
 )
 from leakgauge.models.outputs import Outputs, meaning_of
@@ -41,6 +42,8 @@ OUT_OF_ORDER = (
 
 
 class _Function:
+    may_remember = True
+
     def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
         self.function = function
         self.schema = checked_schema(schema)
@@ -153,8 +156,11 @@ class FunctionLabels(_Function, LabelAccess):
         return codes
 
 
-def answering(function: Callable[[object], Any], records: Records) -> Model:
+def answering(function: Callable[[object], Any], records: Records, others: Records | None = None) -> Model:
     """A function of which nothing else is known as a model: what it answers is read off its answers about records.
+
+    A function that remembers what it was asked is then asked for the second time: so it is asked about as many others,
+    by turns, and its first answers are kept.
 
     Args:
         function: takes a table of queries, of the kind that the records came from, and returns for each row a label, a
@@ -162,6 +168,7 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
             logarithms or logits), a list of maps from labels to these, or one number for the second of two classes;
             for regression a value.
         records: that it was trained on, some of which it is asked about.
+        others: that it was not trained on.
 
     Raises:
         ModelError: it raises an exception, or answers something else.
@@ -171,17 +178,21 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
     >>> answering(lambda table: table[:, 0] / 2, records).note
     'The answers of function were taken for one probability for the second class.'
     """
-    schema, some = records.schema, records.features[:RECORDS_ASKED]
+    schema = records.schema
     if not schema.classes:
         return FunctionRegression(function, schema)
+    some, is_one = _by_turns(records.features, None if others is None else others.features)
     n, k, who = len(some), len(schema.classes), called(function)
     try:
         told = _told(function, schema, some, "its call")
     except UserCodeError as error:
         raise UserCodeError(f"{error}; what does not answer a table of queries cannot be audited") from error
     single = told.shape in ((n,), (n, 1))
-    if single and (_codes(told.reshape(-1), schema) >= 0).all():
-        return FunctionLabels(function, schema)
+    codes = _codes(told.reshape(-1), schema) if single else np.empty(0, dtype=np.int64)
+    if single and (codes >= 0).all():
+        named = FunctionLabels(function, schema)
+        named.told_before = some, one_hot_logs(codes, k)
+        return named
     if told.dtype.kind not in "fiub" or not ((single and k == 2) or told.shape == (n, k)):
         raise ModelError(
             f"{who} gave an array of shape {told.shape} and type {told.dtype} for {n} records; expected a label for "
@@ -191,7 +202,8 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
     numbers = told.reshape(n, -1).astype(np.float64)
     if not np.isfinite(numbers[np.isnan(numbers) | (numbers > 0)]).all():
         raise ModelError(f"{who} gave NaN or infinity; expected labels, probabilities or logits")
-    labels = records.labels[:RECORDS_ASKED].astype(np.int64)
+    every = numbers
+    numbers, labels = numbers[is_one], records.labels[: int(is_one.sum())].astype(np.int64)
     meaning = meaning_of(numbers, labels)
     if meaning is Outputs.LOGITS and (numbers >= 0).all():
         raise ModelError(
@@ -200,7 +212,21 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
         )
     n_right = int((meaning.log_probabilities(numbers).argmax(axis=1) == labels).sum())
     n_constant = int(np.bincount(labels).max()) + (meaning is Outputs.LOGIT)
-    return FunctionOutputs(function, schema, meaning, OUT_OF_ORDER if n_right < n_constant else "")
+    found = FunctionOutputs(function, schema, meaning, OUT_OF_ORDER if n_right < n_constant else "")
+    found.told_before = some, meaning.log_probabilities(every)
+    return found
+
+
+def _by_turns(rows: Floats, others: Floats | None) -> tuple[Floats, NDArray[np.bool_]]:
+    """The first rows ``[n, d]``, with as many others between them as there are, and which are rows of the former."""
+    if others is None or not len(others):
+        return rows[:RECORDS_ASKED], np.ones(len(rows[:RECORDS_ASKED]), dtype=bool)
+    n_each = RECORDS_ASKED // 2
+    sides = rows[:n_each], others[:n_each]
+    turn = np.concatenate([np.arange(len(side)) for side in sides])
+    of = np.repeat([0, 1], [len(side) for side in sides])
+    order = np.lexsort([of, turn])
+    return np.concatenate(sides)[order], of[order] == 0
 
 
 def _codes(told: NDArray[Any], schema: Schema) -> Labels:
