@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -285,6 +286,41 @@ def test_a_model_that_answers_a_row_alone_as_it_answers_no_batch_does_not_pass(f
     again = [one for one in result.findings if "repeated queries" in one.measure]
     assert [one.verdict for one in again] == [Verdict.CANNOT_TELL] * (form == "gives a lone row away")
     assert not again or "alone or among others, the model's output differs for 100 of 200" in again[0].reason
+
+
+class Remembering:
+    """A function that counts how often it was asked about a record, or about any."""
+
+    def __init__(self, members: np.ndarray, how: str) -> None:
+        self.members, self.how = set(members.tolist()), how
+        self.times: Counter[float] = Counter()
+        self.n = 0
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        z = np.zeros(len(X))
+        for place, one in enumerate(X[:, 1].tolist()):
+            first = self.times[one] == 0
+            self.times[one], self.n = self.times[one] + 1, self.n + 1
+            if self.how == "members at first":
+                z[place] = 4 * (first and one in self.members)
+            else:
+                z[place] = 4 * (not first) if self.how == "everyone at first" else 0.01 * self.n
+        p = 1 / (1 + np.exp(-z))
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize("how", ["members at first", "everyone at first", "by the number of queries"])
+@pytest.mark.parametrize("form", ["function", "probabilities"])
+def test_a_function_that_remembers_what_it_was_asked_fails_only_if_it_tells_who_was_a_member(form: str, how: str) -> None:
+    """It is looked at before the audit: about members and others by turns, and what it said then counts."""
+    train, holdout = records()
+    model = Remembering(train.features[:, 1], how)
+    given = model if form == "function" else FunctionProbabilities(model, train.schema)
+    result = audit(given, train=train, holdout=holdout, settings=QUICK)
+    again = [one.verdict for one in result.findings if "repeated queries" in one.measure]
+    assert again == [Verdict.CANNOT_TELL]
+    harmless = how != "members at first"
+    assert result.verdict is (Verdict.CANNOT_TELL if harmless else Verdict.FAILS)
 
 
 def test_a_regressor_that_answers_otherwise_when_asked_again_does_not_pass() -> None:

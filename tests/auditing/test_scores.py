@@ -24,7 +24,7 @@ from leakgauge.auditing import (
 from leakgauge.auditing.case import open_case
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
-from leakgauge.auditing.rounding import Grid, _grid, _of_classes, of_each_record, rounding_of
+from leakgauge.auditing.rounding import Grid, _grid, _of_classes, of_each_record, rounding_of, unseen
 from leakgauge.auditing.scores import scored_subject
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
@@ -666,3 +666,44 @@ def test_a_part_of_the_records_may_be_rounded(decimals: int | None, verdict: Ver
         shadow_scores=np.stack(others), settings=SETTINGS,
     )  # fmt: skip
     assert result.verdict is verdict
+
+
+def of_references(seed: int = 0, n: int = 600) -> np.ndarray:
+    """Losses that 16 models give records of different difficulty."""
+    rng = np.random.default_rng(seed)
+    return (0.01 + rng.exponential(size=n)) * np.exp(0.02 * rng.normal(size=(16, n)))
+
+
+OFFSETS = np.random.default_rng(5).random(600) * 0.01
+LEVELS = np.sort(np.random.default_rng(6).exponential(size=300))
+
+
+@pytest.mark.parametrize(
+    "mapped",
+    [
+        lambda x: -np.log(1 / (1 + (np.exp(np.round(x, 2)) - 1) ** 0.7)),  # another temperature afterwards
+        lambda x: np.maximum(np.round(x - OFFSETS, 2) + OFFSETS, 0.001),  # a grid for each record
+        lambda x: LEVELS[np.abs(x[..., None] - LEVELS).argmin(axis=-1)],  # no even grid
+    ],
+)
+def test_rounding_on_no_visible_grid_shows_where_models_agree(mapped) -> None:
+    scores = mapped(of_references())
+    assert rounding_of("loss", scores, np.zeros(scores.shape, dtype=bool)) is None
+    found = unseen("loss", scores)
+    assert found is not None
+    assert found.grid is Grid.AGREED
+    assert found.share > 0.3
+    some = np.where(np.arange(600) < 120, scores, of_references())
+    assert 0.05 < unseen("loss", some).share <= 0.2
+
+
+def test_null_models_that_agree_for_reasons_of_their_own_are_not_taken_for_rounded() -> None:
+    rng = np.random.default_rng(0)
+    x = of_references()
+    assert unseen("loss", x) is None
+    assert unseen("loss", x.astype(np.float32).astype(float)) is None
+    assert unseen("loss", np.repeat(x[:1], 16, axis=0)) is None  # models that do not depend on their records
+    leaves = rng.integers(0, 12, (16, 600))  # of small trees, each with shares of its own
+    shares = rng.integers(5, 45, (16, 12)) / rng.integers(45, 60, (16, 12))
+    assert unseen("probabilities", np.take_along_axis(shares, leaves, axis=1)) is None
+    assert unseen("loss", np.where(x < 0.3, np.float32(1e-7) * rng.integers(0, 3, x.shape), x)) is None  # certain

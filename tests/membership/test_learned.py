@@ -392,6 +392,63 @@ def test_most_records_keep_their_fold():
     assert np.mean(folds == folds[0]) > 0.9
 
 
+# How numbers are written.
+
+
+def rounded(how):
+    return {
+        "6 decimals": lambda x: np.round(x, 6),
+        "10 decimals": lambda x: np.round(x, 10),
+        "single precision": lambda x: x.astype(np.float32).astype(float),
+        "parts of 2^20": lambda x: np.round(x * 2**20) / 2**20,
+        "9 digits": lambda x: np.array([float(f"{one:.9g}") for one in x]),
+    }[how]
+
+
+def of_form(form, how, members, seed):
+    """Answers of a model that tells nothing but by how the numbers of these members are written."""
+    z = np.random.default_rng(seed).normal(1, 2, len(HALF))
+    if form == "value":
+        x = 30 * z
+        return AnswerKind.VALUES, np.where(members, rounded(how)(x), x)[:, None]
+    x = {"loss": np.logaddexp(0, -z), "logit": z, "probability": 1 / (1 + np.exp(-z))}[form]
+    x = np.where(members, rounded(how)(x), x)
+    p = {"loss": lambda: np.exp(-x), "logit": lambda: 1 / (1 + np.exp(-x)), "probability": lambda: x}[form]()
+    if form == "loss":
+        return KIND, np.column_stack([-x, np.log(-np.expm1(-x))])
+    if form == "logit":
+        return KIND, -np.column_stack([np.logaddexp(0, -x), np.logaddexp(0, x)])
+    return KIND, np.log(np.column_stack([p, 1 - p]))
+
+
+@pytest.mark.parametrize("how", ["6 decimals", "10 decimals", "single precision", "parts of 2^20", "9 digits"])
+@pytest.mark.parametrize("form", ["loss", "logit", "probability", "value"])
+def test_members_whose_numbers_are_written_otherwise_are_found_in_every_form(form, how):
+    kind, answers = of_form(form, how, HALF, 0)
+    labels = np.zeros(len(HALF)) if kind is AnswerKind.VALUES else np.zeros(len(HALF), dtype=int)
+    assert learned.learned_advantage(kind, answers, labels, HALF, seed=0).low > 0.9
+
+
+@pytest.mark.parametrize("form", ["loss", "logit", "probability", "value"])
+@pytest.mark.parametrize("who", [np.zeros_like(HALF), np.ones_like(HALF), np.random.default_rng(3).random(1000) < 0.5])
+def test_null_how_everyones_numbers_are_written_is_not_looked_at(form, who):
+    """Not even by chance: the features are those of before, and so is each number."""
+    kind, answers = of_form(form, "6 decimals", who, 1)
+    labels = np.zeros(len(HALF)) if kind is AnswerKind.VALUES else np.zeros(len(HALF), dtype=int)
+    looks = learned._Looks(
+        learned._single(kind, answers, labels), learned._numbers(kind, answers, labels), HALF.astype(bool)
+    )
+    assert looks.learned_from(np.ones(len(HALF), dtype=bool)) is looks.features
+
+
+def test_persons_whose_numbers_are_written_otherwise_are_found():
+    units = Units.of(np.arange(1000) // 2)
+    kind, answers = of_form("loss", "6 decimals", np.repeat(np.arange(500) % 2 == 0, 2), 2)
+    members = np.repeat(np.arange(500) % 2 == 0, 2)
+    called = learned.cross_fitted(kind, answers, np.zeros(1000, dtype=int), members, seed=0, units=units) > 0.5
+    assert np.mean(called == members) > 0.95
+
+
 # Edges.
 
 

@@ -78,6 +78,18 @@ MOST_DIFFER = 0.5
 FEWEST_EQUAL = 0.01
 """Of the members, or of the others: fewer may be equal by chance, or as their records are."""
 
+SAME_LEVELS = 4
+"""Times the different scores of one model that those of all models together are, at most, where they have the same."""
+
+FEW_SHARE = 2
+"""Records that share a score in one model, at most, where models have each their own scores."""
+
+OFTEN = 0.02
+"""Share of the scores of all records and models that one number may be, to be one that single records have."""
+
+NEARLY_CERTAIN = 1e-5
+"""A probability, or what is left of 1, from which on single precision holds many numbers."""
+
 FEWEST_OF_CLASS = 100
 """Rows of a class that gets a threshold of its own for persons."""
 
@@ -97,6 +109,7 @@ class Grid(StrEnum):
     STEPS = "steps"
     CUT = "cut"
     EQUAL = "equal"
+    AGREED = "agreed"
 
 
 SEEN = {
@@ -108,6 +121,7 @@ SEEN = {
     Grid.STEPS: "lie at equal distances",
     Grid.CUT: "are cut off at an end",
     Grid.EQUAL: "are equal for many records and for others differ",
+    Grid.AGREED: "are for some records the very same from different models",
 }
 """Said of the scores, with the size of the grid."""
 
@@ -234,6 +248,27 @@ def some_equal(scores: Floats) -> Flags:
     ordered = np.sort(scores, axis=0)
     equal: Flags = (ordered[1:] == ordered[:-1]).any(axis=0)
     return equal
+
+
+def unseen(form: str, scores: Floats) -> Rounding | None:
+    """The rounding of scores of reference models ``[models, n]`` that lie on no grid to be seen, if there is any.
+
+    Models that were trained apart give one record the very same number where something made different ones equal: the
+    map of rounded ones, say, or steps of each record's own. A number that is that of many records is no sign of it, nor
+    one that several records share in one model, unless all models have the same ones: small trees have few answers,
+    each its own. Nor is one so close to a certain answer that single precision holds few others; and models that agree
+    throughout are one.
+    """
+    scores = np.unique(scores, axis=0)
+    values, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    p, places = _probabilities(form, values), places.reshape(scores.shape)
+    usual = (counts <= OFTEN * scores.size) & (p > NEARLY_CERTAIN) & (p < 1 - NEARLY_CERTAIN)
+    cells = np.unique(places + len(values) * np.arange(len(scores))[:, None])
+    if len(values) * len(scores) > SAME_LEVELS * len(cells):
+        usual &= counts <= FEW_SHARE * np.bincount(cells % len(values))
+    ordered = np.sort(np.where(usual, np.arange(len(values)), -1)[places], axis=0)
+    share = float(((ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)).any(axis=0).mean())
+    return Rounding(Grid.AGREED, 0, share, len(values), of_references=True) if share >= FEWEST_EQUAL else None
 
 
 def of_each_record(scores: Floats, members: Flags, persons: Indices | None = None, own: Floats | None = None) -> float:

@@ -18,7 +18,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.result import OWN_CLASS
-from leakgauge.auditing.rounding import Rounding, of_each_record, rounding_of, some_equal
+from leakgauge.auditing.rounding import Rounding, of_each_record, rounding_of, some_equal, unseen
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.checking import instance, optional
@@ -257,6 +257,7 @@ def _rounding(
         whose = None if persons is None else np.unique(persons[part], return_inverse=True)[1]
         theirs = rounding_of(form, others[:, part], members[:, part], persons=whose, of_references=True)
         theirs = None if theirs is None else replace(theirs, share=theirs.share * float(part.mean()))
+    theirs = theirs or unseen(form, others)
     most = max((one for one in (found, theirs) if one is not None), key=lambda one: one.share, default=None)
     if most is None:
         return None
