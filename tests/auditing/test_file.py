@@ -151,6 +151,7 @@ def test_the_gate_judges_the_same_and_nothing_less(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(result.to_json())
     assert Run(tmp_path).document().audits[0].findings == result.findings
+    assert Run(str(tmp_path)).document() == Run(tmp_path).document()
     for to in ("FILE", None, "api"):
         given = json.loads(result.to_json())
         given["audits"][0]["method"]["released_to"] = to

@@ -311,7 +311,7 @@ class Remembering:
 
 @pytest.mark.parametrize("how", ["members at first", "everyone at first", "by the number of queries"])
 @pytest.mark.parametrize("form", ["function", "probabilities"])
-def test_a_function_that_remembers_what_it_was_asked_fails_only_if_it_tells_who_was_a_member(form: str, how: str) -> None:
+def test_a_function_that_remembers_its_queries_fails_only_if_it_tells_who_was_a_member(form: str, how: str) -> None:
     """It is looked at before the audit: about members and others by turns, and what it said then counts."""
     train, holdout = records()
     model = Remembering(train.features[:, 1], how)

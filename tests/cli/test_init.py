@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tomllib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -245,3 +247,30 @@ def test_numbers_among_which_one_is_none_are_no_id() -> None:
     assert found["x"].role.value == "ignore"
     assert found["x"].why.startswith("in 1 of 40 rows the value is not a number")
     assert found["code"].role.value == "id"
+
+
+def test_a_full_disk_leaves_no_part_of_the_file(cli: Callable, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = Path.open
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, _: str) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(
+        Path,
+        "open",
+        lambda path, mode="r", **how: Full(opened(path, mode, **how)) if mode == "x" else opened(path, mode, **how),
+    )
+    printed = cli("init", visits, "--target", "ill")
+    assert printed.code == 2
+    assert "cannot be written (No space left on device)" in printed.err
+    assert not Path("audit.toml").exists()

@@ -54,6 +54,9 @@ class Run:
 
     folder: Path
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", Path(self.folder))
+
     @classmethod
     def start(cls, folder: str | Path, inputs: dict[str, Any]) -> Run:
         """Open a folder for an audit with these inputs, or go on with the one that stopped in it.

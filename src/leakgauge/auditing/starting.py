@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -283,10 +284,15 @@ def write_first(start: Start, out: Path) -> None:
         ConfigError: as :func:`refuse_out`, or the file cannot be written.
     """
     refuse_out(out)
+    made = False
     try:
         with out.open("x", encoding="utf-8") as file:
+            made = True
             file.write(start.text)
     except OSError as error:
+        if made:  # a part of it, on a disk that is full
+            with suppress(OSError):
+                out.unlink()
         raise ConfigError(f"{out} cannot be written ({error.strerror}); name another file with --out") from None
 
 
