@@ -58,6 +58,11 @@ def audited(model, train, holdout, settings=QUICK, **more):
     return lg.audit(model, train=train, holdout=holdout, settings=settings, progress=False, **more)
 
 
+def reached(batches, X):
+    """Whether one of the batches holds every row, in whatever order functions are asked."""
+    return any({row.tobytes() for row in X} <= {row.tobytes() for row in batch} for batch in batches)
+
+
 def same(result, other):
     """Whether two audits found the same numbers."""
     assert result.findings == other.findings
@@ -89,7 +94,7 @@ def test_values_reach_the_model_bit_for_bit(dtype, shape):
         assert given.shape[1:] == shape
         assert {row.tobytes() for row in given} <= everything
         assert given.flags.writeable
-    assert any(np.array_equal(given[:40], X) for given in model.given)
+    assert reached(model.given, X)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +134,7 @@ def test_missing_pixels_stay_missing():
     X[3, 1, 1, 1] = np.nan
     model = Recording()
     audited(model, (X, y), (Z, w))
-    assert any(np.array_equal(given[:40], X, equal_nan=True) for given in model.given)
+    assert reached(model.given, X)
     X[3, 1, 1, 1] = np.inf
     with pytest.raises(DataError, match=r"infinite|not a finite number"):
         audited(Recording(), (X, y), (Z, w))
@@ -306,7 +311,7 @@ def test_sparse_matrices_reach_the_model_as_they_are(kind, dtype):
     for given in model.given:
         assert type(given) is kind
         assert given.dtype == X.dtype
-    assert any(np.array_equal(given[:40].toarray(), X) for given in model.given)
+    assert reached([given.toarray() for given in model.given], X)
     same(result, audited(Recording(), (X, y), (Z, w)))
 
 
@@ -497,7 +502,7 @@ def test_texts_reach_the_model_as_they_are():
     labels = np.array(["yes", "no"] * 15)
     audited(model, (given, labels), (given[::-1], labels))
     assert {text for part in seen for text in part.tolist()} <= set(given)
-    assert any(part[:30].tolist() == given for part in seen)
+    assert any(set(given) <= set(part.tolist()) for part in seen)
 
 
 def test_texts_for_a_learner_of_numbers():
@@ -566,7 +571,7 @@ def test_arrays_in_a_file(X, tmp_path, monkeypatch):
     made = importlib.import_module("made_of_arrays")
     given = made.Recording.given
     assert all(one.dtype == X.dtype and one.shape[1:] == X.shape[1:] for one in given)
-    assert any(np.array_equal(one[:40], X[:40]) for one in given)
+    assert reached(given, X[:40])
     same(from_file, audited(made.model(), (X[:40], y[:40]), (X[40:], y[40:])))
     monkeypatch.delitem(sys.modules, "made_of_arrays")
 

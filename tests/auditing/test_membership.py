@@ -16,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, tail_finding
+from leakgauge.auditing.membership.measurement import of_either_draw
 from leakgauge.auditing.overlap import Overlap, allowance, holdout_repeats, note
 from leakgauge.defences import Unchanged
 from leakgauge.errors import ConfigError
@@ -868,3 +869,15 @@ def test_few_members_whom_a_function_knows_are_a_failure():
     settings = Settings(attacks=("gap",), rule=ReleaseRule(dtp=None))
     result = audit(model, train=(X[:40], y[:40]), holdout=(X[40:], y[40:]), settings=settings)
     assert result.verdict is Verdict.FAILS
+
+
+def test_luck_may_point_either_way() -> None:
+    """Of 50 members 30 are called so and of 2,000 others 900: seen at 95 % in one direction, and not in either."""
+    said, others = np.arange(50) < 30, np.arange(2000) < 900
+    attack = next(one for one in ATTACKS if one.name == "gap")
+    one_way, either_way = (
+        of_either_draw(attack, said - 0.5, others - 0.5, 0.95, luck=luck, exact=True) for luck in (0.95, 0.975)
+    )
+    assert one_way.low > 0.1
+    assert either_way.low < 0
+    assert either_way.value == one_way.value == pytest.approx(0.15)

@@ -367,9 +367,13 @@ def carry_out(
     ]
     # Half of what may go wrong is left to the games, where there are any.
     level = (1 - rule.confidence) / (4 if games is not None and games.played else 2)
-    quantile = shared_quantile(_sampled_together(called, is_member), level, n) if attacks else 0.0
+    # Luck may point either way.
+    each, luck = (
+        2 * float(ndtr(shared_quantile(_sampled_together(called, is_member), one, n) if attacks else 0.0)) - 1
+        for one in (level, level / 2)
+    )
     levels = _Levels(
-        rule.confidence, 2 * float(ndtr(quantile)) - 1, 1 - 2 * level, bonferroni_confidence(rule.confidence, n),
+        rule.confidence, each, luck, 1 - 2 * level, bonferroni_confidence(rule.confidence, n),
         (1 - rule.confidence) / (4 * n),
     )  # fmt: skip
     played = {} if games is None else games.results(rule.confidence, overlap, among=n)
@@ -430,6 +434,7 @@ class _Levels:
     Args:
         alone: confidence of its advantage by itself.
         each: confidence of an interval of which those of all attacks hold together.
+        luck: confidence of an interval without 0, of all attacks together, where it is not known which way they point.
         together: with what confidence they do.
         direction: confidence with which it is said which way the scores point.
         tail: probability of an error in its tail odds.
@@ -437,6 +442,7 @@ class _Levels:
 
     alone: float
     each: float
+    luck: float
     together: float
     direction: float
     tail: float
@@ -459,7 +465,7 @@ def _carried_out(
     said, others = (called[one] for one in counted)
 
     advantage = of_members(attack, said, others, levels.alone)
-    together = of_either_draw(attack, said, others, levels.each, exact=True)
+    together = of_either_draw(attack, said, others, levels.each, luck=levels.luck, exact=True)
     if overlap is not None:
         advantage, together = overlap.corrected(advantage), overlap.corrected(together)
     low_fpr = next((rate for rate in LOW_RATES if rate >= resolvable_fpr(len(outside))), LOW_RATES[-1])
@@ -505,7 +511,13 @@ def of_members(
 
 
 def of_either_draw(
-    attack: MembershipAttack, said: Floats, others: Floats, confidence: float, *, exact: bool = False
+    attack: MembershipAttack,
+    said: Floats,
+    others: Floats,
+    confidence: float,
+    *,
+    luck: float | None = None,
+    exact: bool = False,
 ) -> Estimate:
     """:func:`of_members`, and two samples' interval besides where the luck of their draw may explain all of it.
 
@@ -513,7 +525,7 @@ def of_either_draw(
     more than of others; that is no leak, and no failure, unless it would be seen for others drawn in their place.
     """
     census = of_members(attack, said, others, confidence, exact=exact)
-    drawn = _of_samples(attack, said, others, confidence)
+    drawn = _of_samples(attack, said, others, confidence if luck is None else luck)
     if attack.knows_members or not drawn.low <= 0 <= drawn.high:
         return census
     return replace(census, low=min(census.low, drawn.low), high=max(census.high, drawn.high))
