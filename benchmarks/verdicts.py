@@ -80,11 +80,20 @@ Algorithm = Callable[[np.ndarray, np.ndarray, int, int], Answer]
 
 LEAKY, HARMLESS, BETWEEN = "leaky", "harmless", "in between"
 RULES = ("default", "black box")
+ANY_QUERY = "any query"
+"""The rule that asks for a bound on DTP for any query; for models that pass without one."""
+
 UNDECIDED = "time is up"
 TINY = 1e-12
 
 N_SEEDS, N_WORST = 16, 8
 """Models over whose seeds answers are averaged, about the records that change most."""
+
+
+HIDDEN = """They were made to be found by nobody but their maker: by a learner that hides membership in a digit, or answers
+it at points that no audit asks about, such as the negated or doubled record, records with another value in one place, or
+one corner for one person alone; all else is a model with a strong penalty. With `queries = "any"` the rule asks for a
+bound on DTP at any point, and there is none for such a learner:"""
 
 
 @dataclass(frozen=True)
@@ -743,8 +752,8 @@ def drawn(entry: Entry, n: int) -> tuple[Records, Records]:
 def audited(entry: Entry, n: int, rule: str) -> dict[str, Any]:
     """The verdict, and what decided."""
     train, holdout = drawn(entry, n)
-    limits = ReleaseRule() if rule == "default" else ReleaseRule(dtp=None)
-    settings = Settings(rule=limits, attributes=(), n_influence=None if rule == "default" else 0)
+    limits = {"default": ReleaseRule(), "black box": ReleaseRule(dtp=None), ANY_QUERY: ReleaseRule(queries="any")}[rule]
+    settings = Settings(rule=limits, attributes=(), n_influence=0 if rule == "black box" else None)
     learner, k = learner_of(entry), len(train.schema.classes)
     released = entry.released is not None or entry.seed is not None or rule == "black box"
     start = time.process_time()
@@ -1002,7 +1011,8 @@ def judged(options_run: Path) -> list[dict[str, Any]]:
     sizes = sorted({key[2] for key in found})
     for n in sizes:
         for entry in entries():
-            told = {rule: found.get((entry.name, entry.data, n, rule), {}) for rule in ("check", *RULES)}
+            rules = ("check", *RULES, ANY_QUERY)
+            told = {rule: found.get((entry.name, entry.data, n, rule), {}) for rule in rules}
             n_here = n_members(entry, n)
             if told["default"] and n == min(size for size in sizes if size >= n_here):  # a small table once
                 answers = {name.replace(" ", "_"): one for name, one in told.items()}
@@ -1066,6 +1076,12 @@ def written(options_run: Path) -> str:
             f"{told['seconds']:.0f}" if "seconds" in told else "", told.get("tree", ""),
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
+    passing = [row for row in rows if row["group"] == LEAKY and row["default"]["verdict"] == "passes"]
+    if passing:
+        lines += ["", "## Leaky models that pass", "", HIDDEN, ""]
+    for row in passing:
+        verdict = row["any_query"].get("verdict", "not run")
+        lines.append(f"- {row['entry'].name} ({row['entry'].data}, n = {row['n']:,}): {verdict}.")
     lines += ["", "## Why harmless models do not pass", ""]
     for row in rows:
         told = row["default"]
