@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import CategoricalNB
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from leakgauge.defences import Ensemble, LabelsOnly, Temperature
 from leakgauge.records import Records
+from leakgauge.records.discretise import FixedBins
 from leakgauge.training import (
     DecisionTree,
     Execution,
@@ -45,6 +48,7 @@ def people(n_classes: int = 2) -> Records:
 LEAVE_OUT = leave_one_out(N)
 RANDOM = random_subsets(N, 20, 20, np.random.default_rng(1))
 NETWORK = SklearnLearner(MLPClassifier(5, max_iter=5, n_iter_no_change=np.inf, tol=0.0))
+BINNED = make_pipeline(FixedBins(((-9.0, 0.0, 1.0, 2.0, 9.0),) * 4), CategoricalNB(min_categories=4))
 TREE, FOREST = DecisionTree(public_thresholds(people())), RandomForest(public_thresholds(people()), 5)
 
 CASES: list[tuple[str, Learner, Subsets, int]] = [
@@ -52,6 +56,7 @@ CASES: list[tuple[str, Learner, Subsets, int]] = [
     ("logistic-regression", SklearnLearner(LogisticRegression()), LEAVE_OUT, 2),
     ("multinomial-logistic-regression", SklearnLearner(LogisticRegression()), LEAVE_OUT, 3),
     ("logistic-regression-subsets", SklearnLearner(LogisticRegression()), RANDOM, 2),
+    ("naive-bayes-subsets", SklearnLearner(BINNED), RANDOM, 3),
     ("trees", TREE, LEAVE_OUT, 2),
     ("trees", FOREST, LEAVE_OUT, 2),
     ("trees-asked", TREE, RANDOM, 2),

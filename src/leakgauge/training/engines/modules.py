@@ -340,7 +340,7 @@ def _apart(
 def _together(learner: TorchLearner, pool: Examples, group: list[_Run], device: Any) -> list[Module | ModelError]:
     """The same, all at once, or by halves where the device has no memory for all.
 
-    Nothing where the modules turn out to be of different shapes, or a pair of them is too large already.
+    Nothing where the modules turn out to be of different shapes, or one of them finds no room by itself.
     """
     found = without_memory(lambda: _stacked(learner, pool, group, device))
     if found is not None:

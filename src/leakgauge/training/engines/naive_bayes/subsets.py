@@ -34,7 +34,7 @@ BLOCK_ROWS = 2**14
 class CategoricalNaiveBayesSubsets(Engine):
     """``CategoricalNB`` on any subsets, where ``min_categories`` says how many categories there are."""
 
-    name = "categorical-naive-bayes-subsets"
+    name = "naive-bayes-subsets"
     method = "counting categories of records that are encoded once"
     tolerance: ClassVar[float] = 1e-12
     trains = True
