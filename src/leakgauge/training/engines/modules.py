@@ -226,8 +226,8 @@ def _asked(job: Job, pool: Examples, device: Any) -> Callable[[int], Any]:
     assert isinstance(job.learner, TorchLearner)
     same = job.queries is job.records.features
     features = pool.X if same else features_of(job.queries, job.records.schema, job.learner.design)
-    shared = on_device(features, device)
-    return lambda model: shared
+    shared = without_memory(lambda: on_device(features, device))  # where there is no room they go there in parts
+    return lambda model: features if shared is None else shared
 
 
 # ---------------------------------------------------------------- together or one after another
