@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -27,6 +29,7 @@ from leakgauge.models import (
     LabelAccess,
     ProbabilityAccess,
     RegressionAccess,
+    wrap,
 )
 from leakgauge.protecting.outcome import Tried
 from leakgauge.records import Records
@@ -310,14 +313,51 @@ class Remembering:
         return np.column_stack([1 - p, p])
 
 
+class RememberingEstimator(ClassifierMixin, BaseEstimator):
+    """The same in the form of scikit-learn's, in a class of the user's."""
+
+    def __init__(self, asked: Remembering | None = None) -> None:
+        self.asked = asked
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> RememberingEstimator:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        assert self.asked is not None
+        return self.asked(X)
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+def module_of(asked: Remembering) -> Any:
+    """The same as a PyTorch module, which is given single precision."""
+    torch = pytest.importorskip("torch")
+    asked.members = {float(np.float32(one)) for one in asked.members}
+
+    class Module(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, X: Any) -> Any:
+            return torch.log(torch.tensor(asked(X.numpy())))
+
+    return Module()
+
+
+FORMS: dict[str, Callable[[Remembering, Records], Any]] = {
+    "function": lambda asked, _: asked,
+    "probabilities": lambda asked, train: FunctionProbabilities(asked, train.schema),
+    "estimator": lambda asked, train: wrap(RememberingEstimator(asked).fit(train.features, train.labels), train.schema),
+    "module": lambda asked, _: module_of(asked),
+}
+
+
 @pytest.mark.parametrize("how", ["members at first", "everyone at first", "by the number of queries"])
-@pytest.mark.parametrize("form", ["function", "probabilities"])
-def test_a_function_that_remembers_its_queries_fails_only_if_it_tells_who_was_a_member(form: str, how: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_that_remembers_its_queries_fails_only_if_it_tells_who_was_a_member(form: str, how: str) -> None:
     """It is looked at before the audit: about members and others by turns, and what it said then counts."""
     train, holdout = records()
     model = Remembering(train.features[:, 1], how)
-    given = model if form == "function" else FunctionProbabilities(model, train.schema)
-    result = audit(given, train=train, holdout=holdout, settings=QUICK)
+    result = audit(FORMS[form](model, train), train=train, holdout=holdout, settings=QUICK)
     again = [one.verdict for one in result.findings if "repeated queries" in one.measure]
     assert again == [Verdict.CANNOT_TELL]
     harmless = how != "members at first"

@@ -147,6 +147,25 @@ def test_answers_that_change_are_noticed(serve, servers):
     assert server.rows.total() == 440
 
 
+def test_no_order_of_requests_tells_who_is_a_member(serve, servers):
+    """A server that is surer from request to request tells nothing; one that was asked about members first did."""
+    asked = []
+
+    def surer(rows):
+        asked.extend(row["age"] for row in rows.to_dict("records"))
+        p = 0.5 + (len(asked) - len(rows) + np.arange(len(rows))) / 1000
+        return np.column_stack([1 - p, p])
+
+    train, holdout = (part.assign(age=np.arange(N) + start) for part, start in ((TRAIN, 0), (HOLDOUT, N)))
+    endpoint = lg.Endpoint(serve(servers.mlflow(surer)).url, batch_rows=50, connections=1)
+    result = lg.audit(endpoint, train=train, holdout=holdout, target="ill", settings=SETTINGS)
+    assert set(asked[:50:2]) <= set(range(N))
+    assert set(asked[1:50:2]) <= set(range(N, 2 * N))
+    of_members = np.array(asked[: 2 * N]) < N
+    assert abs(np.flatnonzero(of_members).mean() - N) < 20  # where they stand among all; 59.5 were they the first
+    assert result.verdict is not lg.Verdict.FAILS
+
+
 def test_rounded_answers_are_said(serve, servers):
     server = serve(servers.mlflow(lambda rows: LOGISTIC.predict_proba(rows).round(2)))
     result = lg.audit(lg.Endpoint(server.url), **GIVEN, settings=SETTINGS)

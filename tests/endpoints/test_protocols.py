@@ -209,12 +209,12 @@ def test_declared_classes_are_the_order_of_the_columns(serve):
 @pytest.mark.parametrize(
     ("given", "records", "message"),
     [
-        ([0.5, 0.4], TWO, r"probabilities that do not sum to 1 for 30 of 30 records \(for example 0.9\)"),
-        ([0.0, 0.9], TWO, r"probabilities that do not sum to 1 for 30 of 30 records \(for example 0.9\)"),
-        ([50.0, 50.0], TWO, r"a number outside \[0, 1\] for 30 of 30 records"),
+        ([0.5, 0.4], TWO, r"probabilities that do not sum to 1 for 60 of 60 records \(for example 0.9\)"),
+        ([0.0, 0.9], TWO, r"probabilities that do not sum to 1 for 60 of 60 records \(for example 0.9\)"),
+        ([50.0, 50.0], TWO, r"a number outside \[0, 1\] for 60 of 60 records"),
         ([float("nan"), 0.5], TWO, "NaN|outside|neither"),
         (0.25, RECORDS, "one number for each record that is not among the 3 classes"),
-        ("Fabry", TWO, "gave a label that is not among the classes for 30 of 30 records"),
+        ("Fabry", TWO, "gave a label that is not among the classes for 60 of 60 records"),
         ({"a": 0.5, "b": 0.5}, TWO, "gave numbers by names that are not among the 2 classes"),
     ],
 )
@@ -233,7 +233,7 @@ def test_answers_that_are_none_are_an_error_at_once(serve, given, records, messa
         (None, "neither a label nor numbers"),
         ([0.2, "Fabry"], "neither a label nor numbers"),
         ([0.2, 0.3, 0.5], "3 numbers for each record, where the label column has 2 classes"),
-        (lambda rows: [[0.5, 0.5]] * (len(rows) - 1), "29 answers for 30 queries"),
+        (lambda rows: [[0.5, 0.5]] * (len(rows) - 1), "59 answers for 60 queries"),
         (lambda rows: [[0.5, 0.5]] * (len(rows) - 1) + [0.5], "answers of several forms"),
         (lambda rows: {"Fabry": 1}, "no list where its answers are to stand"),
     ],

@@ -3,17 +3,19 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import BaggingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, FunctionProbabilities, ProbabilityAccess, answers, kind_of, wrap
 from leakgauge.models.outputs import Outputs
+from leakgauge.models.release import Bins, LabelsAlone
 from leakgauge.models.sklearn import fit
 from leakgauge.records import Records
 
@@ -209,3 +211,26 @@ def test_what_outputs_mean_does_not_depend_on_the_others(outputs):
     together = outputs.log_probabilities(given)
     np.testing.assert_array_equal(together, np.vstack([outputs.log_probabilities(row[None]) for row in given]))
     np.testing.assert_allclose(np.logaddexp.reduce(together, axis=1), 0.0, atol=1e-12)
+
+
+class Own(GaussianNB):
+    """A class of somebody's own."""
+
+
+@pytest.mark.parametrize(
+    ("estimator", "may"),
+    [
+        (GaussianNB(), False),
+        (make_pipeline(StandardScaler(), BaggingClassifier(GaussianNB(), n_estimators=2)), False),
+        (Own(), True),
+        (make_pipeline(StandardScaler(), Own()), True),
+        (BaggingClassifier(Own(), n_estimators=2), True),
+        (make_pipeline(FunctionTransformer(np.abs), GaussianNB()), True),
+        (KNeighborsClassifier(metric=lambda a, b: np.abs(a - b).sum()), True),
+    ],
+)
+def test_code_of_others_may_remember_what_it_was_asked(estimator, may):
+    model = wrap(estimator.fit(X, y), RECORDS.schema)
+    assert model.may_remember is may
+    assert Bins(0.1).wrap(model).may_remember is may
+    assert LabelsAlone().wrap(model).may_remember is may

@@ -217,7 +217,7 @@ def subject(
         return Subject(name or type(model).__name__, members, others, model, how, note=note)
     held = partial(_itself, model)
     if is_module(model):
-        module = trained_module(model, members)
+        module = trained_module(model, members, others)
         return Subject(name or type(model).__name__, members, others, module, how, note=note, artefact=held)
     if not (hasattr(model, "fit") and hasattr(model, "predict") and hasattr(model, "get_params")):
         asked = answering(_function_of(model), members, others)

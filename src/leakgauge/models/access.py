@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats, Labels
+from leakgauge.arrays import Flags, Floats, Labels
 from leakgauge.checking import instance
 from leakgauge.errors import ModelError, user_code
 
 if TYPE_CHECKING:
     from leakgauge.records import Schema
+
+
+RECORDS_ASKED = 1000
+"""By which it is found what answers mean, where nothing else says so."""
 
 
 class AnswerKind(StrEnum):
@@ -34,12 +38,15 @@ class Queried:
     """What all models have in common: they are asked, which may cost something.
 
     Attributes:
-        may_remember: whether it is code of the user's that may answer by what it was asked before, or together with.
         told_before: queries ``[m, d]`` and its answers ``[m, k]`` to them when it was first looked at, if it was.
     """
 
-    may_remember: bool = False
     told_before: tuple[Floats, Floats] | None = None
+
+    @property
+    def may_remember(self) -> bool:
+        """Whether it is code that may answer by what it was asked before, or together with."""
+        return True
 
     def afresh(self) -> Self:
         """The same model, whose answers are not those that are kept of earlier queries."""
@@ -289,3 +296,21 @@ def _refuse_rows(bad: NDArray[np.bool_] | np.bool_, what: str, expected: str) ->
     if len(rows):
         first = int(rows[0])
         raise ModelError(f"{what} for {len(rows)} of {np.size(bad)} records (first: row {first}); expected {expected}")
+
+
+def by_turns(rows: Floats, others: Floats | None, most: int) -> tuple[Floats, Flags]:
+    """Whom to ask what a model answers: what remembers its first queries must not learn of members alone.
+
+    Args:
+        rows: of training records ``[n, d]``.
+        others: of as many other records as there are ``[m, d]``.
+        most: rows to ask about.
+
+    Returns:
+        The first rows of both by turns, and which are of training records.
+    """
+    n_others = 0 if others is None else min(len(others), most // 2)
+    own = rows[: most - most // 2 if n_others else most]
+    order = np.argsort(np.concatenate([np.arange(len(own)), np.arange(n_others) + 0.5]))
+    every = own if others is None else np.concatenate([own, others[:n_others]])
+    return every[order], order < len(own)

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats, Labels
 from leakgauge.errors import ModelError, UserCodeError, user_code
 from leakgauge.models.access import (
+    RECORDS_ASKED,
     LabelAccess,
     Model,
     ProbabilityAccess,
     RegressionAccess,
+    by_turns,
     checked_log_probabilities,
     checked_probabilities,
     checked_schema,
@@ -31,9 +33,6 @@ from leakgauge.models.outputs import Outputs, meaning_of
 if TYPE_CHECKING:
     from leakgauge.records import Records, Schema
 
-RECORDS_ASKED = 1000
-"""By which it is found what answers mean."""
-
 OUT_OF_ORDER = (
     " Read like that, they predict no more training records correctly than the most frequent class alone would: check "
     "that they are probabilities or logits, in the order of the sorted labels."
@@ -42,8 +41,6 @@ OUT_OF_ORDER = (
 
 
 class _Function:
-    may_remember = True
-
     def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
         self.function = function
         self.schema = checked_schema(schema)
@@ -181,7 +178,7 @@ def answering(function: Callable[[object], Any], records: Records, others: Recor
     schema = records.schema
     if not schema.classes:
         return FunctionRegression(function, schema)
-    some, is_one = _by_turns(records.features, None if others is None else others.features)
+    some, is_one = by_turns(records.features, None if others is None else others.features, RECORDS_ASKED)
     n, k, who = len(some), len(schema.classes), called(function)
     try:
         told = _told(function, schema, some, "its call")
@@ -215,18 +212,6 @@ def answering(function: Callable[[object], Any], records: Records, others: Recor
     found = FunctionOutputs(function, schema, meaning, OUT_OF_ORDER if n_right < n_constant else "")
     found.told_before = some, meaning.log_probabilities(every)
     return found
-
-
-def _by_turns(rows: Floats, others: Floats | None) -> tuple[Floats, NDArray[np.bool_]]:
-    """The first rows ``[n, d]``, with as many others between them as there are, and which are rows of the former."""
-    if others is None or not len(others):
-        return rows[:RECORDS_ASKED], np.ones(len(rows[:RECORDS_ASKED]), dtype=bool)
-    n_each = RECORDS_ASKED // 2
-    sides = rows[:n_each], others[:n_each]
-    turn = np.concatenate([np.arange(len(side)) for side in sides])
-    of = np.repeat([0, 1], [len(side) for side in sides])
-    order = np.lexsort([of, turn])
-    return np.concatenate(sides)[order], of[order] == 0
 
 
 def _codes(told: NDArray[Any], schema: Schema) -> Labels:

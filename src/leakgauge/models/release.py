@@ -216,6 +216,11 @@ class Released(ProbabilityAccess):
         """As they are released, ``[m, k]``."""
         return self.release(self.model.log_probabilities(X))
 
+    @property
+    def may_remember(self) -> bool:
+        """Whether the model behind may."""
+        return self.model.may_remember
+
     def afresh(self) -> Released:
         """Of the model behind."""
         return replace(self, model=self.model.afresh())
@@ -238,6 +243,11 @@ class LabelOnly(LabelAccess):
     def labels(self, X: Floats) -> Labels:
         """Class codes ``[m]``."""
         return self.model.labels(X)
+
+    @property
+    def may_remember(self) -> bool:
+        """Whether the model behind may."""
+        return self.model.may_remember
 
     def afresh(self) -> LabelOnly:
         """Of the model behind."""

@@ -35,6 +35,12 @@ Estimator: TypeAlias = Any
 LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
 """scikit-learn's classifiers whose probabilities are the logistic function (the softmax) of their scores."""
 
+STEADY = ("sklearn", "xgboost", "lightgbm", "catboost")
+"""Packages whose models answer about a record what they would answer about it alone, however often."""
+
+CALLING = ("FunctionTransformer",)
+"""Estimators of `STEADY` that call code of others."""
+
 
 GIVE_THOSE = (
     "give the columns that it was trained on; leave a column of identifiers out of the table, or give it the role "
@@ -50,6 +56,14 @@ class _Fitted:
         self.estimator = estimator
         self.schema = checked_schema(schema)
         self._columns = _class_columns(estimator, schema) if schema.classes else []
+
+    @property
+    def may_remember(self) -> bool:
+        """Whether the estimator or a part of it may be of other code than that of `STEADY`."""
+        with user_code(name_of(self.estimator), "get_params"):
+            parts = [self.estimator, *self.estimator.get_params().values()]
+        kinds = [type(part) for part in parts if hasattr(part, "get_params") or callable(part)]
+        return any(kind.__module__.partition(".")[0] not in STEADY or kind.__name__ in CALLING for kind in kinds)
 
 
 class SklearnProbabilities(_Fitted, ProbabilityAccess):

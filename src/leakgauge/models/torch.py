@@ -18,8 +18,10 @@ from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
     DECLARE_CLASSES,
+    RECORDS_ASKED,
     ProbabilityAccess,
     RegressionAccess,
+    by_turns,
     checked_log_probabilities,
     checked_schema,
     checked_values,
@@ -179,7 +181,7 @@ def is_module(given: Any) -> bool:
     return torch is not None and isinstance(given, torch.nn.Module)
 
 
-def trained_module(module: Module, records: Records) -> ModuleModel:
+def trained_module(module: Module, records: Records, others: Records | None = None) -> ModuleModel:
     """A trained module of which nothing else is known: what its outputs mean is read off its answers about records.
 
     Probabilities are what adds up to 1. A single number in [0, 1] is one where a sigmoid is among the last layers, and
@@ -188,14 +190,17 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
     Args:
         module: takes the encoded rows; answers one output for each class in the schema's order, or one for the second
             of two classes; numbers for regression. It is asked in evaluation mode and left in its own.
-        records: of the schema that it was trained with.
+        records: of the schema that it was trained with, some of which it is asked about.
+        others: that it was not trained on, asked about by turns with the former, as
+            :func:`leakgauge.models.function.answering` does.
 
     Raises:
         ModelError: it cannot take these records, or answers another shape.
     """
+    rows, is_one = by_turns(records.features, None if others is None else others.features, RECORDS_ASKED)
     if not records.schema.classes:
         with evaluating(module):
-            width = width_of(module, features_of(records.features[:2], records.schema, None))
+            width = width_of(module, features_of(rows[:2], records.schema, None))
         if width > 1:
             raise ModelError(
                 f"{name_of(module)} gave {width} numbers for each row, as classifiers do, but the label "
@@ -203,17 +208,15 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
                 f"taken for a quantity; if they are classes, {DECLARE_CLASSES}"
             )
         return ModuleRegression(module, records.schema)
+    n_classes, features = len(records.schema.classes), features_of(rows, records.schema, None)
     with evaluating(module):
-        return ModuleProbabilities(module, records.schema, meaning=_meaning(module, records))
-
-
-def _meaning(module: Module, records: Records) -> Outputs:
-    """What the outputs of a classifier seem to mean, by its answers about records."""
-    n_classes = len(records.schema.classes)
-    features = features_of(records.features[:ASKED_AT_ONCE], records.schema, None)
-    width = 1 if n_classes == 2 and width_of(module, features) == 1 else n_classes
+        width = 1 if n_classes == 2 and width_of(module, features) == 1 else n_classes
+        told = outputs(module, features, width)
     sigmoid = any(isinstance(layer, imported().nn.Sigmoid) for layer in list(module.modules())[-2:])
-    return meaning_of(outputs(module, features, width), records.labels[:ASKED_AT_ONCE], no_logit=sigmoid)
+    meaning = meaning_of(told[is_one], records.labels[: int(is_one.sum())], no_logit=sigmoid)
+    found = ModuleProbabilities(module, records.schema, meaning=meaning)
+    found.told_before = rows, meaning.log_probabilities(told)
+    return found
 
 
 @contextmanager

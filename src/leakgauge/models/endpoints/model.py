@@ -17,6 +17,7 @@ from leakgauge.models.access import (
     LabelAccess,
     ProbabilityAccess,
     RegressionAccess,
+    by_turns,
     checked_log_probabilities,
     checked_values,
 )
@@ -332,7 +333,7 @@ class RemoteRegression(RemoteModel, RegressionAccess):
 def open_endpoint(
     endpoint: Endpoint, train: Records, holdout: Records, *, folder: Path | None = None, tell: Tell | None = None
 ) -> RemoteLabels | RemoteProbabilities | RemoteRegression:
-    """A model behind an endpoint, asked about a few training records to see what it answers.
+    """A model behind an endpoint, asked about a few members and others by turns to see what it answers.
 
     Args:
         endpoint: says where it is and how it is asked.
@@ -355,15 +356,16 @@ def open_endpoint(
             f"max_queries = {endpoint.max_queries:,} is less than one query for each of {n_needed:,} different "
             "training and holdout records; raise it, or give fewer records"
         )
-    some = train[: min(len(train), asker.wire.batch_rows)]
+    some, of_train = by_turns(train.features, holdout.features, asker.wire.batch_rows)
+    trained_on = train[: int(of_train.sum())]
 
     def read_off(answers: list[Any]) -> Reading:
-        found = _reading(endpoint, some, answers)
+        found = _reading(endpoint, trained_on, [answers[place] for place in np.flatnonzero(of_train)])
         found(answers)
         return found
 
-    asker.find_form(some.features, lambda answers: read_off(_of_rows(asker, some, answers)))
-    reading = read_off(asker.ask(some.features, len))
+    asker.find_form(some, lambda answers: read_off(_of_rows(asker, some, answers)))
+    reading = read_off(asker.ask(some, len))
     match reading:
         case ValueReading():
             return RemoteRegression(asker, reading)
@@ -373,9 +375,9 @@ def open_endpoint(
             return RemoteProbabilities(asker, reading)
 
 
-def _of_rows(asker: Asker, some: Records, answers: list[Any]) -> list[Any]:
+def _of_rows(asker: Asker, some: Floats, answers: list[Any]) -> list[Any]:
     """Answers about different rows as those about all."""
-    rows = [json.dumps(row) for row in asker.schema.plain_rows(some.features)]
+    rows = [json.dumps(row) for row in asker.schema.plain_rows(some)]
     known = dict(zip(dict.fromkeys(rows), answers, strict=True))
     return [known[row] for row in rows]
 
