@@ -264,10 +264,23 @@ def test_records_of_another_schema_are_refused(regression, people):
         infer(model, train, train, "gene")
 
 
+def test_what_is_searched_must_be_values_of_all_bins(regression):
+    model, train, holdout, _ = regression
+    age = single(train.schema, "age", edges=(-10, 0, 10))
+    for search, message in (
+        (single(train.schema, "age", values=(1.0, 2.0)), "the values to search must be of all 2 bins"),
+        (single(train.schema, "weight", values=(-1.0, 1.0)), "only bins of a number can be searched"),
+    ):
+        with pytest.raises(DataError, match=message):
+            infer(model, train, holdout, age, search=search)
+    with pytest.raises(DataError, match="only bins of a number can be searched"):
+        infer(model, train, holdout, "gene", search=single(train.schema, "gene"))
+
+
 def test_every_attack_is_possible_somewhere():
     for attack in ATTACKS:
         for kind in attack.kinds:
-            assert attack.missing(kind, membership=True, own=True, shadows=True) is None
+            assert attack.missing(kind, membership=True, own=True, shadows=True, search=True) is None
 
 
 # ------------------------------------------------------------------ real people

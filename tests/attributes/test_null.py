@@ -7,7 +7,7 @@ particular: attacks do well on everybody, and on both sides alike.
 import numpy as np
 import pytest
 
-from leakgauge.attributes import ATTACKS, imputation, infer
+from leakgauge.attributes import ATTACKS, imputation, infer, single
 from leakgauge.attributes.guesses import highest
 from leakgauge.models import AnswerKind, FunctionProbabilities, FunctionRegression, LabelOnly
 
@@ -85,11 +85,29 @@ def test_intervals_cover_nothing_at_their_rate(people, kind, alone):
     Intervals that cover in exactly 95 % miss this with probability 0.03; the seeds are fixed. Those that cover in 90 %
     are caught with probability 0.98, and so are lists that name somebody in 10 % of the audits.
     """
-    names = [one.name for one in ATTACKS if kind in one.kinds and one.name not in LEARNING and not one.needs_shadows]
+    others = [one for one in ATTACKS if one.name not in LEARNING and not (one.needs_shadows or one.needs_search)]
+    names = [one.name for one in others if kind in one.kinds]
     together, by_value, exposed = coverage(people, kind, names[:1] if alone else names)
     assert together >= 0.93
     assert by_value >= 0.97  # each of three intervals at 98.3 %, or wider
     assert exposed <= 0.07
+
+
+@pytest.mark.usefixtures("plain_best_guess")
+@pytest.mark.parametrize("kind", AnswerKind, ids=str)
+def test_a_search_through_many_values_finds_nothing_in_nobody(people, kind):
+    """Values of members and of others are tried alike, so that neither side's own stand out; as above."""
+    edges, covered = (-10.0, -0.5, 0.4, 1.3, 10.0), 0
+    for seed in range(N_AUDITS):
+        pool = people(300, seed, regression=kind is AnswerKind.VALUES)
+        places = np.searchsorted(edges[1:-1], pool.features[:, 0].astype(float), side="right")
+        tried = np.concatenate([np.sort(pool.features[places == one, 0].astype(float))[::9] for one in range(4)])
+        age, every = single(pool.schema, "age", edges=edges), single(pool.schema, "age", values=tried.tolist())
+        (found,) = infer(
+            model_of(kind, pool.schema), pool[:150], pool[150:], age, search=every, attacks=["inversion-search"]
+        ).attacks
+        covered += found.advantage.low <= 0 <= found.advantage.high
+    assert covered >= 0.93 * N_AUDITS
 
 
 @pytest.mark.slow

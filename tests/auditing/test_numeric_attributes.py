@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 import leakgauge as lg
-from leakgauge.auditing.attributes.hidden import MOST_VALUES
+from leakgauge.auditing import subject
+from leakgauge.auditing.attributes import hidden
+from leakgauge.auditing.attributes.hidden import MOST_SEARCHED, MOST_VALUES, attribute_questions
 from leakgauge.auditing.document import Document, dump, load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.errors import ConfigError, DataError
@@ -74,8 +76,9 @@ def test_a_model_that_answers_the_age_of_its_members_only():
     assert any("was inferred in 4 bins: a correct prediction names the bin" in note for note in result.notes)
 
 
-def test_bins_are_asked_about_by_a_value_of_theirs():
+def test_bins_are_asked_about_by_a_value_of_theirs(monkeypatch):
     """Slow twin: a model that sees bins only, and a table that holds nothing else, give the same numbers."""
+    monkeypatch.setattr(hidden, "_with_search", lambda question, what: question)
     train, holdout = table(), table(seed=1, first=1000)
     middles = np.array([np.sort(part)[(len(part) - 1) // 2] for part in np.split(np.sort(holdout.age), 4)])
     edges = np.sort(holdout.age)[[25, 50, 75]]
@@ -94,6 +97,81 @@ def test_bins_are_asked_about_by_a_value_of_theirs():
         tuple(dataclasses.replace(part, name=f"bin {place + 1} of 4") for place, part in enumerate(one.by_value))
         for one in plain.attacks
     ]
+
+
+def ages_of_people(n, seed, first=0):
+    """Whole numbers of years, and a response that nothing tells."""
+    rng = np.random.default_rng(seed)
+    place = np.arange(first, first + n, dtype=float)
+    return pd.DataFrame({"place": place, "age": rng.integers(20, 80, n), **noise(n, seed), "y": rng.normal(size=n)})
+
+
+def memory_of(train):
+    """The response of a training record, if all of it is as it was; else the mean."""
+    known = {(row.place, row.age): row.y for row in train.itertuples()}
+    return lambda frame: np.array([known.get((row.place, row.age), 0.5) for row in frame.itertuples()])
+
+
+def test_a_model_that_reacts_to_nothing_but_the_exact_value_is_searched_for_it():
+    """Known answer: all members' bins are found, as their own ages are among those tried; of others the likeliest."""
+    train, holdout = ages_of_people(120, 0), ages_of_people(120, 1, 1000)
+    column, result = inferred(memory_of(train), train, holdout)
+    by_name = {one.name: one for one in column.attacks}
+    search = by_name["inversion-search"]
+    edges = np.quantile(holdout.age, (0.25, 0.5, 0.75), method="higher")
+    bins = [np.searchsorted(edges, part.age, side="right") for part in (train, holdout)]
+    likeliest = np.bincount(np.concatenate(bins)).argmax()
+    assert search.members.value == 1.0
+    assert search.others.value == pytest.approx(np.mean(bins[1] == likeliest))
+    assert by_name["inversion"].advantage.value < search.advantage.value - 0.5
+    assert result.verdict is lg.Verdict.FAILS
+    n_ages = len(set(train.age) | set(holdout.age))
+    assert n_ages < 4 * MOST_SEARCHED
+    assert any(f"The model was queried with {n_ages} values, of each bin several." in note for note in result.notes)
+
+
+def test_the_search_is_that_of_a_loop():
+    """Slow twin: each record and each value by itself, the nearest response, its bin."""
+    train, holdout = ages_of_people(40, 0), ages_of_people(40, 1, 1000)
+
+    def model(frame):
+        return (np.sin(3 * frame["age"] + frame["place"]) + 0.1 * frame["a"]).to_numpy()
+
+    column, _ = inferred(model, train, holdout)
+    (search,) = (one for one in column.attacks if one.name == "inversion-search")
+    edges = np.quantile(holdout.age, (0.25, 0.5, 0.75), method="higher")
+    values = sorted(set(train.age) | set(holdout.age))
+    for part, rate in ((train, search.members), (holdout, search.others)):
+        right = 0
+        for place in range(len(part)):
+            row = part.iloc[[place]]
+            errors = [abs(row.y.item() - model(row.assign(age=value)).item()) for value in values]
+            named = np.searchsorted(edges, values[int(np.argmin(errors))], side="right")
+            right += named == np.searchsorted(edges, row.age.item(), side="right")
+        assert rate.value == pytest.approx(right / len(part))
+
+
+@pytest.mark.parametrize(("n", "most"), [(40, 25), (1400, 17), (9000, 4)])
+def test_of_more_records_fewer_values_are_tried(n, most):
+    parts = [table(n, seed, first=seed * n).assign(age=np.random.default_rng(seed).normal(size=n)) for seed in (0, 1)]
+    what = subject(lambda frame: frame["age"].to_numpy(), *parts, target="y")
+    (question,) = attribute_questions(what, (lg.SensitiveColumn("age"),))
+    assert question.search is not None
+    (bins,) = question.attribute.bins
+    assert bins is not None
+    numbers = question.search.settings[:, 0]
+    assert set(numbers) <= set(np.concatenate([part.age for part in parts]))
+    assert (np.bincount(bins.places(numbers)) <= most).all()
+    assert question.n_asked == 4 + len(numbers) <= 4 * (most + 1)
+    assert 4 * most * 2 * n <= 200_000 or most == 4
+
+
+def test_an_endpoint_is_not_searched():
+    """Its queries cost, so that one value of each bin is asked about, and the result says why that is all."""
+    what = subject(lg.Endpoint("http://127.0.0.1:9"), table(), table(seed=1, first=1000), target="y")
+    (question,) = attribute_questions(what, (lg.SensitiveColumn("age"),))
+    assert (question.search, question.n_asked) == (None, 4)
+    assert "queried with one value for each bin" in next(iter(question.notes()))
 
 
 def test_few_numbers_are_inferred_exactly_and_as_categories_are():

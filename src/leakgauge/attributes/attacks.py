@@ -49,6 +49,21 @@ class AttackerRecords:
 
 
 @dataclass(frozen=True)
+class Searched:
+    """The model's answers about n people with each of f numbers in place, several of each bin.
+
+    Args:
+        answers: as those with one number for each bin, ``[n, f, k]``.
+        bins: the bin of each number, int ``[f]``; one at least of each of the m bins.
+    """
+
+    answers: Floats
+    bins: Codes
+
+    __repr__ = shapes
+
+
+@dataclass(frozen=True)
 class AttributeEvidence:
     """What an attacker holds about n people whose value of a column is hidden; the value itself is not in it.
 
@@ -65,6 +80,7 @@ class AttributeEvidence:
         membership: scores of a membership attack about each person with each value in place, ``[n, m]``.
         own: records of the attacker's own.
         shadows: answers of shadow models about the same people.
+        searched: where values are bins of a number, answers with more numbers in place.
         seed: for attacks that draw random numbers.
     """
 
@@ -80,6 +96,7 @@ class AttributeEvidence:
     membership: Floats | None = None
     own: AttackerRecords | None = None
     shadows: Shadows | None = None
+    searched: Searched | None = None
     seed: int = 0
 
     __repr__ = shapes
@@ -131,6 +148,7 @@ class AttributeAttack:
         needs_membership: whether it needs scores of a membership attack.
         needs_own: whether it needs complete records of the attacker's own.
         needs_shadows: whether it needs shadow models.
+        needs_search: whether it needs answers with several numbers of each bin in place.
         inverts: whether all it knows of the value comes from how the model's answers change with it.
         reads: whether it reads the value off the model's answers. The others guess without the model, or stay silent
             about who does not look like a member, which tells members from others rather than the value.
@@ -145,11 +163,18 @@ class AttributeAttack:
     needs_membership: bool = False
     needs_own: bool = False
     needs_shadows: bool = False
+    needs_search: bool = False
     inverts: bool = False
     reads: bool = False
 
     def missing(
-        self, kind: AnswerKind, *, membership: bool = False, own: bool = False, shadows: bool = False
+        self,
+        kind: AnswerKind,
+        *,
+        membership: bool = False,
+        own: bool = False,
+        shadows: bool = False,
+        search: bool = False,
     ) -> str | None:
         """What it lacks to be carried out with these answers, with or without the rest; ``None`` if nothing."""
         if kind not in self.kinds:
@@ -158,6 +183,8 @@ class AttributeAttack:
             return "it needs a membership attack"
         if self.needs_own and not own:
             return "it needs complete records of the attacker's own"
+        if self.needs_search and not search:
+            return "it needs several numbers of each bin to ask about"
         return "it needs shadow models" if self.needs_shadows and not shadows else None
 
 
@@ -192,6 +219,14 @@ def _likeliest(evidence: AttributeEvidence) -> Guesses:
     possible = evidence.prior > 0
     scores = invert(replace(evidence, prior=possible / possible.sum())).scores
     return likeliest(scores, evidence.prior, tolerance=TIE_TOLERANCE_NATS)
+
+
+def _search(evidence: AttributeEvidence) -> Guesses:
+    """The bin of the number that goes best with the response."""
+    searched = _held(evidence.searched, "answers with several numbers of each bin in place")
+    told = inversion.signals(evidence.kind, searched.answers, evidence.labels, evidence.scale)
+    best = np.stack([told[:, searched.bins == place].max(axis=1) for place in range(len(evidence.prior))], axis=1)
+    return likeliest(best, evidence.prior, tolerance=TIE_TOLERANCE_NATS)
 
 
 def _shadow_inversion(evidence: AttributeEvidence) -> Guesses:
@@ -275,6 +310,17 @@ ATTACKS: tuple[AttributeAttack, ...] = (
         "Fredrikson et al. 2015, without the prior",
         _ALL,
         _likeliest,
+        inverts=True,
+        reads=True,
+    ),
+    AttributeAttack(
+        "inversion-search",
+        "Model inversion (many values of each bin)",
+        "bin of the number that explains the response best, of many that are tried",
+        "Fredrikson et al. 2015, without the prior; here at several numbers of each bin",
+        _ALL,
+        _search,
+        needs_search=True,
         inverts=True,
         reads=True,
     ),

@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.arrays import Codes, Floats
 from leakgauge.attributes import imputation, inversion
 from leakgauge.attributes.asking import Answering, ask, ask_about_values, ignores, kind_of_answers
-from leakgauge.attributes.attacks import ATTACKS, AttackerRecords, AttributeAttack, AttributeEvidence, invert
+from leakgauge.attributes.attacks import (
+    ATTACKS,
+    AttackerRecords,
+    AttributeAttack,
+    AttributeEvidence,
+    Searched,
+    invert,
+)
 from leakgauge.attributes.attribute import SensitiveAttribute, single
 from leakgauge.attributes.exposure import calibrated_p_values, margins, tail_scores
 from leakgauge.attributes.game import AttributeSuccess, Groups, difference, play, rate
@@ -140,6 +147,7 @@ def infer(
     attacker: Records | None = None,
     membership: MembershipScores | None = None,
     shadows: Shadows | None = None,
+    search: SensitiveAttribute | None = None,
     attacks: Sequence[str] | None = None,
     group_by: str | None = None,
     sigma_in: float | None = None,
@@ -164,6 +172,8 @@ def infer(
         membership: a membership attack for the reductions; without it they are left out.
         shadows: answers of shadow models about those attacks are carried out on; without them the attack that needs
             them is left out.
+        search: where the attribute is a number in bins, the same column with several numbers of each bin as its values:
+            the model is asked about all of them. Without it the attack that needs them is left out.
         attacks: the names of those to carry out; by default all that are possible.
         group_by: the name of a categorical column whose groups are looked at apart.
         sigma_in: deviation that inverting a regressor reckons with; by default the training error.
@@ -188,12 +198,16 @@ def infer(
     hidden = single(train.schema, attribute) if isinstance(attribute, str) else attribute
     truth = np.concatenate([_held_values(hidden, train, "training"), _held_values(hidden, holdout, "holdout")])
     kind, n = kind_of_answers(model, train.schema), len(train)
-    possible, left_out = _possible(
-        attacks, kind, membership=membership is not None, own=attacker is not None, shadows=shadows is not None
-    )
+    held = {
+        "membership": membership is not None,
+        "own": attacker is not None,
+        "shadows": shadows is not None,
+        "search": search is not None,
+    }
+    possible, left_out = _possible(attacks, kind, hidden, held)
     told = ask_about_values(model, everybody.features, train.schema, hidden)
-    ignored = ignores(told)
-    if ignored:  # what differences are left are rounding
+    one_for_all = ignores(told)
+    if one_for_all:  # what differences are left are rounding
         told[:] = told[:, :1]
     own = None if attacker is None else _own(model, attacker, hidden)
     frequencies = _frequencies(prior, truth if own is None else np.concatenate([truth, own.values]), hidden)
@@ -213,16 +227,19 @@ def infer(
         everybody, told, truth, n = everybody[rows], told[rows], truth[rows], int((rows < n).sum())
         evidence = of(everybody, told)
     reduced = None if membership is None else _membership(membership, everybody, hidden, told)
-    evidence = replace(evidence, membership=reduced, shadows=shadows)
+    searched = None if search is None else _searched(model, everybody, hidden, search)
+    ignored = one_for_all and (searched is None or ignores(searched.answers))
+    evidence = replace(evidence, membership=reduced, shadows=shadows, searched=searched)
     groups = None if group_by is None else _groups(everybody, n, group_by)
     each = bonferroni_confidence(confidence, max(1, sum(attack.reads for attack in possible)))
     without = _without_model(evidence, n, truth, each)
     one_value = (frequencies > 0).sum() == 1
-    why_nothing = ONE_VALUE if one_value else IGNORED if ignored else None
+    why_nothing = ONE_VALUE if one_value else IGNORED if one_for_all else None
     successes = []
     for attack in possible:
         guesses = attack.guess(evidence)
-        nothing = why_nothing if attack.inverts or one_value else None
+        silent = ignored if attack.needs_search else one_for_all
+        nothing = why_nothing if one_value or (attack.inverts and silent) else None
         success = play(
             attack.name,
             guesses[:n],
@@ -280,16 +297,17 @@ def _held_values(hidden: SensitiveAttribute, records: Records, name: str) -> Cod
 
 
 def _possible(
-    names: Sequence[str] | None, kind: AnswerKind, *, membership: bool, own: bool, shadows: bool
+    names: Sequence[str] | None, kind: AnswerKind, hidden: SensitiveAttribute, held: Mapping[str, bool]
 ) -> tuple[tuple[AttributeAttack, ...], dict[str, str]]:
-    """The attacks to carry out, and why others cannot be."""
+    """The attacks to carry out with what is held, and why others cannot be; of exact values none need be searched."""
     unknown = [name for name in names or () if name not in {attack.name for attack in ATTACKS}]
     if unknown:
         raise ConfigError(
             f"there is no attribute attack {unknown[0]!r}; there are: {', '.join(attack.name for attack in ATTACKS)}"
         )
-    wanted = [attack for attack in ATTACKS if names is None or attack.name in names]
-    reasons = {attack.name: attack.missing(kind, membership=membership, own=own, shadows=shadows) for attack in wanted}
+    by_default = [attack.name for attack in ATTACKS if any(hidden.bins) or not attack.needs_search]
+    wanted = [attack for attack in ATTACKS if attack.name in (by_default if names is None else names)]
+    reasons = {attack.name: attack.missing(kind, **held) for attack in wanted}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
     return tuple(attack for attack in wanted if attack.name not in left_out), left_out
 
@@ -297,6 +315,21 @@ def _possible(
 def _own(model: Answering, attacker: Records, hidden: SensitiveAttribute) -> AttackerRecords:
     told = ask_about_values(model, attacker.features, attacker.schema, hidden)
     return AttackerRecords(told, attacker.labels, _known(attacker, hidden)[0], hidden.codes(attacker.features))
+
+
+def _searched(model: Answering, people: Records, hidden: SensitiveAttribute, search: SensitiveAttribute) -> Searched:
+    """What the model says with each of many numbers in place.
+
+    Raises:
+        DataError: they are not numbers of each bin of the attribute.
+    """
+    (bins,) = hidden.bins if len(hidden.bins) == 1 else (None,)
+    if bins is None or search.columns != hidden.columns:
+        raise DataError(f"attribute {hidden.name!r}: only bins of a number can be searched by its values.")
+    places = bins.places(search.settings[:, 0])
+    if len(np.unique(places)) < len(hidden):
+        raise DataError(f"attribute {hidden.name!r}: the values to search must be of all {len(hidden)} bins.")
+    return Searched(ask_about_values(model, people.features, people.schema, search), places)
 
 
 def _known(records: Records, hidden: SensitiveAttribute) -> tuple[Floats, NDArray[np.bool_]]:

@@ -78,7 +78,12 @@ def measure(name: str) -> str:
 
 
 def _finding(column: InferredColumn, limit: float, situation: Situation) -> Finding:
-    known = {attack.name: decides(attack, ignored=column.ignored) for attack in ATTACKS}
+    in_bins = " bins" in column.scope
+    known = {
+        attack.name: decides(attack, ignored=column.ignored)
+        for attack in ATTACKS
+        if in_bins or not attack.needs_search or attack.name in (one.name for one in column.attacks)
+    }
     deciding = [attack for attack in column.attacks if known.get(attack.name, attack.decides)]
     there = {*(attack.name for attack in column.attacks), *column.left_out}
     if lacking := [name for name, needed in known.items() if needed and name not in there]:

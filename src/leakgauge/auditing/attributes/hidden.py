@@ -15,11 +15,15 @@ from leakgauge.auditing.settings import SensitiveColumn
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.escaping import shapes
+from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records._messages import closest
 from leakgauge.records.columns import INTEGERS
 
 QUANTILES = (0.25, 0.5, 0.75)
 """Of the holdout, between which a number is inferred where no edges are given."""
+
+MOST_SEARCHED, FEWEST_SEARCHED, MOST_QUERIES = 25, 4, 200_000
+"""Numbers of each bin with which a model is asked: as many as so many queries allow, within these limits."""
 
 MOST_NUMBERS = 10
 """Different numbers that a column may hold to be inferred exactly."""
@@ -39,6 +43,8 @@ class AttributeQuestion:
         scope: in what way they are not all values, exactly; empty where they are.
         n_bins: of a number, or ``None``.
         every: the attribute with all of its values, where only the most frequent are told apart.
+        search: of a number in bins, several numbers of each, with all of which the model is asked; ``None`` where one
+            for each is all.
     """
 
     attribute: SensitiveAttribute
@@ -46,6 +52,7 @@ class AttributeQuestion:
     scope: str = ""
     n_bins: int | None = None
     every: SensitiveAttribute | None = None
+    search: SensitiveAttribute | None = None
 
     __repr__ = shapes
 
@@ -53,6 +60,11 @@ class AttributeQuestion:
     def name(self) -> str:
         """Of the column."""
         return self.attribute.name
+
+    @property
+    def n_asked(self) -> int:
+        """Queries for each record."""
+        return len(self.attribute) + (0 if self.search is None else len(self.search))
 
     def covers(self, features: Floats) -> Flags:
         """Whether each record ``[n, d]`` holds a value that is tried ``[n]``."""
@@ -67,8 +79,14 @@ class AttributeQuestion:
         if self.n_bins is not None:
             yield (
                 f"The sensitive attribute “{self.name}” is numeric and was inferred in {self.n_bins} bins: a correct "
-                "prediction names the bin, not the value. The model was queried with one value for each bin."
+                f"prediction names the bin, not the value. {self._queried}"
             )
+
+    @property
+    def _queried(self) -> str:
+        if self.search is None:
+            return "The model was queried with one value for each bin."
+        return f"The model was queried with {len(self.search):,} values, of each bin several."
 
     def not_tested(self) -> Iterator[str]:
         """The values that are not tried."""
@@ -84,7 +102,7 @@ def attribute_questions(what: Subject, columns: tuple[SensitiveColumn, ...]) -> 
         DataError: there is no such column, it belongs to a one-hot group, its edges or its prior are none, or hardly
             any value is in both sets.
     """
-    return tuple(_few_values(_question(what, column), what) for column in columns)
+    return tuple(_with_search(_few_values(_question(what, column), what), what) for column in columns)
 
 
 def _question(what: Subject, column: SensitiveColumn) -> AttributeQuestion:
@@ -177,3 +195,25 @@ def _few_values(question: AttributeQuestion, what: Subject) -> AttributeQuestion
         f"among the {len(kept)} most frequent of its {len(every):,} values, which {100 * covered:.0f} % of records hold"
     )
     return AttributeQuestion(few, prior, scope, question.n_bins, every)
+
+
+def _with_search(question: AttributeQuestion, what: Subject) -> AttributeQuestion:
+    """Of a number in bins, several numbers of each that records hold; none for an endpoint, whose queries cost."""
+    hidden = question.attribute
+    remote = what.endpoint is not None or isinstance(what.model, RemoteModel)
+    if question.n_bins is None or question.every is not None or remote:
+        return question
+    (place,), (bins,) = hidden.columns, hidden.bins
+    assert bins is not None
+    held = np.concatenate([records.features[:, place] for records in (what.train, what.holdout)])
+    numbers = np.unique(np.append(held, bins.representatives))
+    most = int(np.clip(MOST_QUERIES // (len(held) * len(hidden)), FEWEST_SEARCHED, MOST_SEARCHED))
+    of_bin = bins.places(numbers)
+    chosen = np.concatenate([_evenly(numbers[of_bin == one], most) for one in range(len(hidden))])
+    return replace(question, search=single(what.own_schema, hidden.name, values=chosen.tolist()))
+
+
+def _evenly(numbers: Floats, most: int) -> Floats:
+    """At most so many of ascending numbers, evenly spaced by rank, the outermost among them."""
+    places = np.unique(np.linspace(0, len(numbers) - 1, min(most, len(numbers))).round().astype(np.int64))
+    return numbers[places]

@@ -137,7 +137,7 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
     answered = _shadows(what, hidden, played, settings, execution.quiet)
     for place, (column, held, rows, shadows) in enumerate(zip(hidden, covered, played, answered, strict=True)):
         execution.tell(place, len(hidden))
-        n_queries = len(column.attribute) * (len(case.candidates) + case.n_population)
+        n_queries = column.n_asked * (len(case.candidates) + case.n_population)
         if not case.affords(n_queries):
             lost[column.name] = f"this takes {n_queries:,} queries to the endpoint, more than max_queries leaves"
             continue
@@ -153,6 +153,7 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
                 attacker=attacker,
                 membership=membership,
                 shadows=shadows,
+                search=column.search,
                 group_by=None if settings.group_by == column.name else settings.group_by,
                 confidence=each,
                 alone=settings.rule.confidence,

@@ -119,7 +119,7 @@ class Attributes(Question):
         """The columns, and how often the model is asked about them."""
         if not self.hidden:
             return ""
-        n = (len(outline.candidates) + outline.n_population) * self._n_values
+        n = sum(one.n_asked for one in self.hidden) * len(outline.candidates) + self._n_values * outline.n_population
         names = ", ".join(one.name for one in self.hidden)
         return f"Sensitive attributes to infer: {names}; about {n:,} queries to the model."
 
