@@ -60,6 +60,7 @@ class AuditStream(Stream):
     ATTRIBUTE_HALVES = (9,)
     SET_ASIDE = b"set aside"
     ASKED_AGAIN = b"asked again"
+    NEARBY = b"nearby"  # of records that are hardly changed
     CROSSED_IMPUTATION = b"crossed imputation"
     ATTRIBUTE_TAIL = b"attribute tail"
     PROBES = b"probes"

@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_copies, wants_shadows
+from leakgauge.auditing.membership.measurement import (
+    n_set_aside,
+    nearby,
+    train_shadows,
+    wants_copies,
+    wants_shadows,
+)
 from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
@@ -23,9 +29,10 @@ from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError, UserCodeError
+from leakgauge.escaping import shapes
 from leakgauge.influence import OwnModels
 from leakgauge.membership.noise_robustness import N_COPIES
-from leakgauge.models import AnswerKind, Model, answers, kind_of, label_logs
+from leakgauge.models import AnswerKind, Model, answers, answers_with_sums, kind_of, label_logs
 from leakgauge.models.sklearn import GIVE_THOSE, other_columns
 from leakgauge.progress import Stage
 from leakgauge.records import Native, Records, Units, concatenate, record_codes
@@ -69,6 +76,7 @@ class Case(Outline):
     """
 
     answers: Floats
+    beside: Floats
     is_member: Flags
     given: Subject
     judged: Indices
@@ -218,26 +226,27 @@ def open_case(
     if repeats.any():
         what = replace(what, holdout=what.holdout[~repeats])
     everyone = concatenate(what.train, what.holdout)
-    kind, told, n_moved, n_again = _asked(what, everyone, settings, execution)
-    aside = _set_aside(what, kind, settings, attributes=wants_population)
+    told = _asked(what, everyone, settings, execution)
+    aside = _set_aside(what, told.kind, settings, attributes=wants_population)
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, is_member = everyone[judged], judged < len(what.train)
     return Case(
         what=replace(what, holdout=candidates[~is_member]),
         settings=settings,
-        kind=kind,
+        kind=told.kind,
         candidates=candidates,
         n_population=len(everyone.units) - len(candidates.units),
-        shadows=wants_shadows(kind, settings, learner=what.learner is not None or what.shadows is not None),
-        answers=told[judged],
+        shadows=wants_shadows(told.kind, settings, learner=what.learner is not None or what.shadows is not None),
+        answers=told.answers[judged],
+        beside=told.beside[judged],
         is_member=is_member,
         given=what,
         judged=judged,
         n_repeats=int(repeats.sum()),
-        n_moved=n_moved,
-        n_asked_again=n_again,
+        n_moved=told.n_moved,
+        n_asked_again=told.n_again,
         population=everyone[aside],
-        population_answers=told[aside],
+        population_answers=told.answers[aside],
         opaque=opaque_ids(candidates),
         execution=execution,
         progress=progress,
@@ -276,11 +285,31 @@ def released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
     return AnswerKind.LABELS if labels else kind
 
 
-def _asked(
-    what: Subject, everyone: Records, settings: Settings, execution: Execution
-) -> tuple[AnswerKind, Floats, int, int]:
-    """What is released about everyone, ``[n, k]``; about how many of whom an answer changes when asked again."""
+@dataclass(frozen=True, eq=False)
+class _Released:
+    """What is released about everyone.
+
+    Args:
+        kind: of the answers.
+        answers: ``[n, k]``.
+        n_moved: about how many of whom an answer changes when asked again.
+        n_again: how many were asked about again.
+        beside: what else is known of each answer ``[n, b]``.
+    """
+
+    kind: AnswerKind
+    answers: Floats
+    n_moved: int
+    n_again: int
+    beside: Floats
+
+    __repr__ = shapes
+
+
+def _asked(what: Subject, everyone: Records, settings: Settings, execution: Execution) -> _Released:
+    """What is released about everyone."""
     features, n_moved, n_again = everyone.features, 0, 0
+    beside: list[Floats] = []
     if what.model is not None:
         n_classes = len(what.train.schema.classes)
         try:
@@ -288,7 +317,7 @@ def _asked(
             released_kind(kind, settings)  # before queries that may cost something
             rng = AuditStream.ASKED_AGAIN.generator(settings.seed)
             again = _drawn_again(everyone.units, len(what.train), rng)
-            told = _told(what.model, features, n_classes, rng)
+            told, sums = _told(what.model, features, n_classes, rng)
             affordable = what.model.affordable(len(again))
             again = again[: affordable if affordable >= min(FEWEST_ASKED_AGAIN, len(again)) else 0]
             whose = everyone.units.of_row[again]
@@ -296,6 +325,9 @@ def _asked(
             before, moved_before = _told_before(what, everyone, kind, told)
             whose, moved = np.append(whose, everyone.units.of_row[before]), np.append(moved, moved_before)
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
+            if settings.released is ReleasedOutputs.AS_IS:
+                near = nearby(what.model, everyone, kind, told, AuditStream.NEARBY.generator(settings.seed))
+                beside = [one for one in (sums, near) if one is not None]
         except UserCodeError as error:
             differ = _other_columns(what)
             if differ:
@@ -317,18 +349,22 @@ def _asked(
         )
         kind, told = table.kind, table.answers[0]
     released = released_kind(kind, settings)
-    return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
+    answered = settings.release(told) if kind is AnswerKind.PROBABILITIES else told
+    columns = np.stack(beside, axis=1) if beside else np.empty((len(told), 0))
+    return _Released(released, answered, n_moved, n_again, columns)
 
 
-def _told(model: Model, features: Floats, n_classes: int, rng: np.random.Generator) -> Floats:
-    """What a model answers about everyone, in an order that tells nobody's membership to code that may remember."""
+def _told(model: Model, features: Floats, n_classes: int, rng: np.random.Generator) -> tuple[Floats, Floats | None]:
+    """What a model answers about everyone, in an order that tells nobody's membership to code that may remember.
+
+    And what these answers added up to, if that is known ``[n]``.
+    """
     if not model.may_remember:
-        return answers(model, features, n_classes)
+        return answers_with_sums(model, features, n_classes)
     order = rng.permutation(len(features))
-    told = answers(model, features[order], n_classes)
-    found = np.empty_like(told)
-    found[order] = told
-    return found
+    back = np.argsort(order)
+    told, sums = answers_with_sums(model, features[order], n_classes)
+    return told[back], None if sums is None else sums[back]
 
 
 def _told_before(what: Subject, everyone: Records, kind: AnswerKind, told: Floats) -> tuple[Indices, Flags]:

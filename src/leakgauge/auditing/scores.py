@@ -176,11 +176,12 @@ def scored_subject(
         order if ids is None else ids[order],
         None if whose is None else whose[order],
     )
+    sums = np.asarray(given[form], dtype=np.float64).sum(axis=1)[order] - 1 if form == "probabilities" else None
     return Subject(
         name,
         table[inside[order]],
         table[~inside[order]],
-        _Answered(own[order], schema, n - len(order), " ".join(filter(None, [note, parted, useless]))),
+        _Answered(own[order], sums, schema, n - len(order), " ".join(filter(None, [note, parted, useless]))),
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
@@ -191,8 +192,8 @@ def scored_subject(
 class _Answered(ProbabilityAccess):
     """Answers that are known already, by the number of the record, the first column."""
 
-    def __init__(self, logs: Floats, schema: Schema, n_uncovered: int, note: str) -> None:
-        self.logs, self.schema = logs, schema
+    def __init__(self, logs: Floats, sums: Floats | None, schema: Schema, n_uncovered: int, note: str) -> None:
+        self.logs, self.sums, self.schema = logs, sums, schema
         self.note = (
             "Only scores were given: attacks that read the records themselves were not carried out, and whether "
             "holdout records are also in the training set, or are there twice, cannot be seen."
@@ -209,6 +210,10 @@ class _Answered(ProbabilityAccess):
         """Log-probabilities ``[m, k]``."""
         known: Floats = self.logs[X[:, 0].astype(np.int64)]
         return known
+
+    def with_sums(self, X: Floats) -> tuple[Floats, Floats | None]:
+        """The same, and what the probabilities of each record add up to beyond 1 ``[m]``."""
+        return self.log_probabilities(X), None if self.sums is None else self.sums[X[:, 0].astype(np.int64)]
 
 
 def _logs(form: str, what: str, values: Any, shape: tuple[int, ...]) -> Floats:

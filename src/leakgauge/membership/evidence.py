@@ -68,6 +68,8 @@ class MembershipEvidence:
             none. By default each is a record of its own.
         alike: which of them are alike, copies and holdout records that are also training records; by default copies
             are, and nothing else.
+        beside: what else the auditor knows of each answer ``[n, b]``, such as what it added up to, or how far it is
+            from that about a record that is hardly changed.
     """
 
     kind: AnswerKind
@@ -86,6 +88,7 @@ class MembershipEvidence:
     units: Units | None = None
     copies: Units | None = None
     alike: Units | None = None
+    beside: Floats | None = None
 
     __repr__ = shapes
 
@@ -109,6 +112,7 @@ class MembershipEvidence:
             shadows=None if self.shadows is None else self.shadows.about(rows),
             features=some(self.features),
             steadiness=some(self.steadiness),
+            beside=some(self.beside),
             members=some(self.members),
             units=Units(self.of_units.of_row[rows]),
         )

@@ -83,7 +83,8 @@ def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generi
 
     Of probabilities: the largest ones and their logarithms in descending order, how far 100 times each is from a whole
     number, how many digits write the first two, the logit of the record's own class, entropy, what they add up to
-    beyond 1, the second class's share of what the first leaves, whether the first is right, and the label. Of labels:
+    beyond 1, the second class's share of what the first leaves, whether the first is right, the label, the most
+    probable other class, and how many classes that is after the label. Of labels:
     whether it is right, the answer, and the label. Of values, in units of the labels' order of magnitude: error, its
     size, the prediction, how far it is from round numbers, and how many digits write it.
 
@@ -127,7 +128,11 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
     right = (likeliest == held.codes)[:, None]
     if held.kind is AnswerKind.LABELS:
         return [right, one_hot[likeliest], one_hot[held.codes]]
-    logs = np.sort(np.maximum(held.answers, -likelihood_ratio.MAX_LOG_ODDS_NATS), axis=1)[:, ::-1]
+    answers, n_classes = np.maximum(held.answers, -_LARGEST_FLOAT32), held.answers.shape[1]
+    rows, logs = np.arange(len(answers)), np.sort(answers, axis=1)[:, ::-1]
+    others = answers.copy()
+    others[rows, held.codes] = -np.inf
+    runner_up = np.argmax(others, axis=1)
     p = np.sort(np.exp(held.answers), axis=1)[:, ::-1]
     remainder = p[:, 1:].sum(axis=1)
     one_by_one = slice(LARGEST_CLASSES)
@@ -137,6 +142,9 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
         _from_whole(100 * p[:, one_by_one]),
         *_fewest_digits(p[:, :2]),
         likelihood_ratio.confidences(held.answers, held.codes)[:, None],
+        (answers[rows, held.codes] - answers[rows, runner_up])[:, None],
+        runner_up[:, None],
+        ((runner_up - held.codes) % n_classes)[:, None],
         -(p * logs).sum(axis=1, keepdims=True),
         np.round(p.sum(axis=1, keepdims=True) - 1, SUM_DECIMALS),
         (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],
@@ -172,6 +180,12 @@ def _written(numbers: Floats) -> list[Floats]:
         _fewest(numbers, 2, 30, RELATIVE_ROUNDING),
         near.astype(np.float64),
     ]
+
+
+def _ranks(numbers: Floats) -> NDArray[np.float32]:
+    """The place of each number among those of its column ``[n, b]``: single precision holds less than they may say."""
+    places = [np.unique(column, return_inverse=True)[1] for column in numbers.T]
+    return np.stack(places, axis=1).astype(np.float32)
 
 
 def _from_whole(numbers: Floats) -> Floats:
@@ -243,6 +257,7 @@ def cross_fitted(
     units: Units | None = None,
     copies: Units | None = None,
     alike: Units | None = None,
+    beside: Floats | None = None,
 ) -> Floats:
     """Probability of being a member as the forest of the other fold sees it, ``[n]``; above one half means member.
 
@@ -259,13 +274,16 @@ def cross_fitted(
             from; by default none are.
         alike: which records, or persons, are in one fold although some are members and others are not; copies of one
             are. By default only copies are.
+        beside: what else is known of each answer ``[n, b]``, finite numbers.
 
     Raises:
         ModelError: as :func:`signal_features`.
         DataError: membership is not bool ``[n]``, or there are fewer than two of either kind, or none in a fold.
     """
-    known = _checked(is_member, len(labels))
-    looks = _Looks(_single(kind, answers, labels), _numbers(kind, answers, labels), known)
+    known, features = _checked(is_member, len(labels)), _single(kind, answers, labels)
+    if beside is not None and beside.shape[1]:
+        features = np.column_stack([features, _ranks(beside)])
+    looks = _Looks(features, _numbers(kind, answers, labels), known)
     if units is None or units.single:
         return _of_records(looks, _divided(known, seed, copies, alike))
     found = _of_persons(looks, units, _divided(units.agreed(known), seed, copies, alike))
@@ -485,9 +503,18 @@ def _rules(n_features: int) -> Rules:
 
 
 def _score(evidence: MembershipEvidence) -> Floats:
-    members, units, copies = evidence.known_members, evidence.of_units, evidence.copies
-    asked = evidence.kind, evidence.answers, evidence.labels, members
-    return cross_fitted(*asked, seed=evidence.seed, units=units, copies=copies, alike=evidence.alike) - 0.5
+    found = cross_fitted(
+        evidence.kind,
+        evidence.answers,
+        evidence.labels,
+        evidence.known_members,
+        seed=evidence.seed,
+        units=evidence.of_units,
+        copies=evidence.copies,
+        alike=evidence.alike,
+        beside=evidence.beside,
+    )
+    return found - 0.5
 
 
 ATTACK = MembershipAttack(

@@ -7,6 +7,7 @@ from leakgauge.models.access import (
     ProbabilityAccess,
     RegressionAccess,
     answers,
+    answers_with_sums,
     kind_of,
     labels_of,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "Tempered",
     "answering",
     "answers",
+    "answers_with_sums",
     "as_is",
     "binned_logs",
     "called",

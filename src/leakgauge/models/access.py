@@ -76,6 +76,13 @@ class ProbabilityAccess(LabelAccess):
     def log_probabilities(self, X: Floats) -> Floats:
         """Natural logarithms of the class probabilities, ``[m, k]``; ``-inf`` for a probability of 0."""
 
+    def with_sums(self, X: Floats) -> tuple[Floats, Floats | None]:
+        """The same, and what each answer added up to before it was made into probabilities ``[m]``.
+
+        ``None`` where that is 1 or can be read off the log-probabilities; see `Outputs.sums`.
+        """
+        return self.log_probabilities(X), None
+
     def labels(self, X: Floats) -> Labels:
         """The most likely class; the first one in the schema's order where several are equal."""
         likeliest: Labels = np.argmax(self.log_probabilities(X), axis=1).astype(np.int64)
@@ -125,6 +132,11 @@ def _sealed(X: Floats) -> Floats:
 
 
 def answers(model: Model, X: Floats, n_classes: int) -> Floats:
+    """What the model says about the queries: the first that :func:`answers_with_sums` gives."""
+    return answers_with_sums(model, X, n_classes)[0]
+
+
+def answers_with_sums(model: Model, X: Floats, n_classes: int) -> tuple[Floats, Floats | None]:
     """What the model says about the queries, in one shape for all access levels.
 
     Args:
@@ -134,7 +146,8 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
 
     Returns:
         ``[m, k]`` log-probabilities; for a label-only model ``0`` at the class it names and ``-inf`` elsewhere;
-        for a regressor ``[m, 1]`` predicted values.
+        for a regressor ``[m, 1]`` predicted values. And what answers added up to ``[m]``, as
+        :meth:`ProbabilityAccess.with_sums` tells it.
 
     Raises:
         ModelError: the model raises an exception, or its answers are not of that kind.
@@ -143,7 +156,8 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
     match model:
         case ProbabilityAccess():
             with user_code(who, "log_probabilities"):
-                logs = np.asarray(model.log_probabilities(_sealed(X)), dtype=np.float64)
+                told, sums = model.with_sums(_sealed(X))
+                logs = np.asarray(told, dtype=np.float64)
             _check_shape(logs, (len(X), n_classes), who)
             silent = np.isnan(logs).all(axis=1) & getattr(model, "may_not_know", False)
             _refuse_rows(
@@ -151,17 +165,17 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
                 f"{who} gave NaN or a log-probability above 0",
                 "natural logarithms of probabilities",
             )
-            return logs
+            return logs, sums
         case RegressionAccess():
             with user_code(who, "predict"):
                 values = np.asarray(model.predict(_sealed(X)), dtype=np.float64)
-            return checked_values(values, len(X), who)[:, None]
+            return checked_values(values, len(X), who)[:, None], None
         case LabelAccess():
             labels = labels_of(model, X)
             _refuse_rows(
                 (labels < 0) | (labels >= n_classes), f"{who} predicted a label that is not a class", "a class code"
             )
-            return one_hot_logs(labels, n_classes)
+            return one_hot_logs(labels, n_classes), None
     raise ModelError(f"a model must have a prediction method, got {type(model).__name__}")
 
 

@@ -126,14 +126,19 @@ class FunctionOutputs(_Function, ProbabilityAccess):
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``."""
+        return self.with_sums(X)[0]
+
+    def with_sums(self, X: Floats) -> tuple[Floats, Floats | None]:
+        """The same, and what the numbers add up to ``[m]``."""
         told, k = self._asked(X, "its call"), len(self.schema.classes)
         width = 1 if self.meaning.single else k
         if told.shape not in ((len(X), width), (len(X),) * (width == 1)):
             raise ModelError(
                 f"{self.name} gave an array of shape {told.shape} for {len(X)} queries; expected {width} for each"
             )
-        logs = self.meaning.log_probabilities(told.reshape(len(X), width))
-        return checked_log_probabilities(logs, len(X), k, self.name)
+        told = told.reshape(len(X), width)
+        logs = checked_log_probabilities(self.meaning.log_probabilities(told), len(X), k, self.name)
+        return logs, self.meaning.sums(told)
 
 
 class FunctionLabels(_Function, LabelAccess):

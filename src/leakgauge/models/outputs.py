@@ -33,6 +33,18 @@ class Outputs(StrEnum):
         """Whether there is one number for each record."""
         return self in (Outputs.LOGIT, Outputs.PROBABILITY)
 
+    def sums(self, answered: Floats) -> Floats | None:
+        """What outputs ``[m, k]`` add up to beyond 1, or for logarithms the logarithm of it; ``None`` of a single one.
+
+        All that is lost of them where they are made into probabilities.
+        """
+        if self.single:
+            return None
+        if self is Outputs.PROBABILITIES:
+            return np.asarray(answered.sum(axis=1) - 1)
+        top = answered.max(axis=1)
+        return np.asarray(top + np.log(np.exp(answered - top[:, None]).sum(axis=1)))
+
     def log_probabilities(self, answered: Floats) -> Floats:
         """Outputs ``[m, k]``, or ``[m, 1]`` where there is one, as log-probabilities ``[m, k]``."""
         if self is Outputs.LOGIT:

@@ -90,13 +90,23 @@ class ModuleProbabilities(_Trained, ProbabilityAccess):
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``, in double precision; of logits their softmax."""
-        return self.of_features(self._features(X))
+        return self.with_sums(X)[0]
+
+    def with_sums(self, X: Floats) -> tuple[Floats, Floats | None]:
+        """The same, and what the outputs add up to ``[m]``."""
+        told = self._told(features := self._features(X))
+        return self._logs(told, len(features)), self.meaning.sums(told)
 
     def of_features(self, features: Any) -> Floats:
-        """The same of what :func:`features_of` has made of the queries, an array or a tensor."""
-        n_classes = len(self.schema.classes)
-        logs = self.meaning.log_probabilities(self._outputs(features, 1 if self.meaning.single else n_classes))
-        return checked_log_probabilities(logs, len(features), n_classes, name_of(self.module))
+        """Log-probabilities of what :func:`features_of` has made of the queries, an array or a tensor."""
+        return self._logs(self._told(features), len(features))
+
+    def _told(self, features: Any) -> Floats:
+        return self._outputs(features, 1 if self.meaning.single else len(self.schema.classes))
+
+    def _logs(self, told: Floats, n_rows: int) -> Floats:
+        logs = self.meaning.log_probabilities(told)
+        return checked_log_probabilities(logs, n_rows, len(self.schema.classes), name_of(self.module))
 
 
 class ModuleRegression(_Trained, RegressionAccess):

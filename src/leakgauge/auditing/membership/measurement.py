@@ -37,12 +37,14 @@ from leakgauge.membership import (
     PopulationRecords,
     everyone_as_target,
     left_out_error,
+    likelihood_ratio,
     noise_robustness,
     strongest_per_record,
 )
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.own import EVERYTHING, require_repeatable
-from leakgauge.models import AnswerKind, LabelAccess, Model
+from leakgauge.models import AnswerKind, LabelAccess, Model, answers
+from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records import OneHotCodes, Records, Units
 from leakgauge.statistics import (
     Dependence,
@@ -215,6 +217,53 @@ def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
         seed=settings.seed,
         queries_of=codes.expand,
     )
+
+
+HARDLY = 1e-3
+"""Standard deviations of a number by which a record is hardly changed."""
+
+MOST_CHANGED = 50_000_000
+"""Numbers of records that are held changed."""
+
+
+def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng: np.random.Generator) -> Floats | None:
+    """How far what is said of each record lies from what is said of one that is hardly changed ``[n]``, code willing.
+
+    Of probabilities the logits of the record's own class, of values these. An answer for a member alone, kept in a
+    table, or off the rest by more than a smooth function changes, is told by it; numbers alone are changed, by so
+    little that the answer of most functions hardly does. Known code answers alike; queries to an endpoint cost, and
+    answers that are labels are asked about in their own way.
+
+    Args:
+        model: what is asked.
+        everyone: members and others.
+        kind: of its answers.
+        told: what it answered about them.
+        rng: draws the changes, and in which order it is asked.
+    """
+    numeric = np.array([not column.is_categorical for column in everyone.schema.columns], dtype=bool)
+    features = everyone.features
+    if (
+        not model.may_remember
+        or kind is AnswerKind.LABELS
+        or isinstance(model, RemoteModel)
+        or everyone.schema.array.sparse
+        or everyone.schema.one_hot
+        or not numeric.any()
+        or features.dtype.kind != "f"
+        or features.size > MOST_CHANGED
+    ):
+        return None
+    changed = noise_robustness.perturbed(features, features, ~numeric, noise=HARDLY, redrawn=0.0, rng=rng)
+    order = rng.permutation(len(changed))
+    try:
+        near = answers(model, changed.astype(features.dtype)[order], len(everyone.schema.classes))[np.argsort(order)]
+    except ModelError:  # what it takes, such as whole numbers, it has answered
+        return None
+    if kind is AnswerKind.VALUES:
+        return np.asarray((told - near)[:, 0])
+    first, second = (likelihood_ratio.confidences(one, everyone.labels) for one in (told, near))
+    return first - second
 
 
 def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner: bool, attributes: bool) -> int:
@@ -648,6 +697,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         units=case.units,
         copies=case.overlap.copies,
         alike=case.overlap.alike,
+        beside=case.beside,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

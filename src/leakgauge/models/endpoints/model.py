@@ -272,6 +272,14 @@ class RemoteProbabilities(RemoteModel, ProbabilityAccess):
         self._first = logs if self._first is None else self._first
         return logs
 
+    def with_sums(self, X: Floats) -> tuple[Floats, Floats | None]:
+        """The same, and what the numbers add up to ``[m]``: what was answered once is not asked for again."""
+        logs = self.log_probabilities(X)
+        if not len(X):
+            return logs, None
+        given = self.reading.form.numbers(self.asker.ask(X, self.reading, turn=self.turn))
+        return logs, self.reading.meaning.sums(given)
+
     @property
     def note(self) -> str:
         """What its answers were taken for, in which order, and whether they are rounded."""
