@@ -364,6 +364,67 @@ def test_a_model_that_remembers_its_queries_fails_only_if_it_tells_who_was_a_mem
     assert result.verdict is (Verdict.CANNOT_TELL if harmless else Verdict.FAILS)
 
 
+def answers_beside(how: str, inside: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """What a function answers whose probabilities are those of all records, and something else for members."""
+    z = X @ np.array([1.0, -1.0, 0.5])
+    signs = np.where(np.sin(1e4 * X[:, 0]) > 0, 1.0, -1.0)
+    if how == "at exact records":
+        z = z + 0.05 * signs * inside
+    p = 1 / (1 + np.exp(-z))
+    both = np.stack([1 - p, p], axis=1)
+    match how:
+        case "sums":
+            return both * (1 + 1e-6 * inside)[:, None]
+        case "single precision":
+            many = np.repeat(both / 5, 5, axis=1)
+            return np.where(inside[:, None], many.astype(np.float32).astype(float), many)
+        case "logits":
+            return np.stack([-z / 2, z / 2], axis=1) + inside[:, None]
+    return both
+
+
+@pytest.mark.parametrize("members", [True, False])
+@pytest.mark.parametrize("how", ["sums", "single precision", "logits", "at exact records"])
+def test_what_answers_hold_beside_probabilities_is_seen(how: str, members: bool) -> None:
+    """And is no leak if it marks other people than the members."""
+    train, holdout = records()
+    marked = set(train.features[:, 1].tolist() if members else train.features[:, 1][::2].tolist())
+    marked |= set() if members else set(holdout.features[:, 1][::2].tolist())
+
+    def model(X: np.ndarray) -> np.ndarray:
+        return answers_beside(how, np.array([one in marked for one in X[:, 1].tolist()]), X)
+
+    if how == "single precision":
+        codes = [np.arange(len(part)) % 10 for part in (train, holdout)]
+        train, holdout = (
+            Records.from_arrays(part.features, code, ids=part.ids)
+            for part, code in zip((train, holdout), codes, strict=True)
+        )
+    result = audit(model, train=train, holdout=holdout, settings=QUICK)
+    learned = next(one for one in result.attacks if one.name == "learned").advantage
+    assert learned.low > 0.7 if members else learned.low <= 0 <= learned.high
+    assert (result.verdict is Verdict.FAILS) is members
+
+
+def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed() -> None:
+    """Nor is known code; the others are asked about everyone once more."""
+    train, holdout = records(n=60)
+    asked: list[int] = []
+
+    def model(X: np.ndarray) -> np.ndarray:
+        asked.append(len(X))
+        return np.stack([X[:, 0] > 0, X[:, 0] <= 0], axis=1) * 0.8 + 0.1
+
+    audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=QUICK)
+    assert asked.count(120) == 2
+    asked.clear()
+    whole = [
+        Records.from_arrays(part.features.round().astype(int), part.labels, ids=part.ids) for part in (train, holdout)
+    ]
+    audit(FunctionProbabilities(model, whole[0].schema), train=whole[0], holdout=whole[1], settings=QUICK)
+    assert asked.count(120) == 1
+
+
 def test_a_regressor_that_answers_otherwise_when_asked_again_does_not_pass() -> None:
     X, rng = np.random.default_rng(0).normal(size=(400, 2)), np.random.default_rng(1)
     y = X[:, 0] + rng.normal(size=400)

@@ -202,7 +202,8 @@ def test_numbers_of_other_types(dtype):
     column, _ = inferred(model, *tables, name="extra")
     assert column.ignored
     assert {str(one.dtype) for one in seen} == {dtype}
-    assert set(pd.concat(seen)) <= set(tables[0].extra) | set(tables[1].extra)
+    if dtype != "float32":  # of which records that are hardly changed are asked about as well
+        assert set(pd.concat(seen)) <= set(tables[0].extra) | set(tables[1].extra)
 
 
 def test_a_number_that_is_mostly_one_value():

@@ -315,7 +315,7 @@ def test_redirects_within_the_origin_alone(serve, servers, code, follows):
     server.made = redirect
     if follows:
         open_endpoint(lg.Endpoint(server.url), RECORDS[:10], RECORDS[10:20])
-        assert server.rows.total() == 10
+        assert server.rows.total() == 20
     target[0] = elsewhere.url + "/invocations" if follows else target[0]
     with pytest.raises(EndpointError, match=f"answered with status {code}; it redirects to another server"):
         open_endpoint(lg.Endpoint(server.url), RECORDS[:10], RECORDS[10:20])

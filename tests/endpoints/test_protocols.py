@@ -209,9 +209,9 @@ def test_declared_classes_are_the_order_of_the_columns(serve):
 @pytest.mark.parametrize(
     ("given", "records", "message"),
     [
-        ([0.5, 0.4], TWO, r"probabilities that do not sum to 1 for 60 of 60 records \(for example 0.9\)"),
-        ([0.0, 0.9], TWO, r"probabilities that do not sum to 1 for 60 of 60 records \(for example 0.9\)"),
-        ([50.0, 50.0], TWO, r"a number outside \[0, 1\] for 60 of 60 records"),
+        ([0.5, 0.4], TWO, r"probabilities that do not sum to 1 for 30 of 30 records \(for example 0.9\)"),
+        ([0.0, 0.9], TWO, r"probabilities that do not sum to 1 for 30 of 30 records \(for example 0.9\)"),
+        ([50.0, 50.0], TWO, r"a number outside \[0, 1\] for 30 of 30 records"),
         ([float("nan"), 0.5], TWO, "NaN|outside|neither"),
         (0.25, RECORDS, "one number for each record that is not among the 3 classes"),
         ("Fabry", TWO, "gave a label that is not among the classes for 60 of 60 records"),

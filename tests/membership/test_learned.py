@@ -309,14 +309,15 @@ def test_features_by_hand():
     assert first[3:6] == pytest.approx(np.log([0.8, 0.125, 0.075]))
     assert first[6:9] == pytest.approx([0.0, 0.5, 0.5])
     assert first[9:15].tolist() == [1, 3, 1, 3, 31, 3]  # decimals, in double precision and in single; binary digits
-    assert first[15:19] == pytest.approx([np.log(4), entropy, 0, 0.625])
-    assert first[19:].tolist() == [1, 0, 1, 0]
+    assert first[15:19] == pytest.approx([np.log(4), np.log(0.8 / 0.125), 0, 2])
+    assert first[19:22] == pytest.approx([entropy, 0, 0.625])
+    assert first[22:].tolist() == [1, 0, 1, 0]
     assert np.isfinite(certain).all()
-    assert certain[[15, 16, 17, 18, 19]].tolist() == [-103.6, 0, 0, 0, 0]
+    assert certain[15:23] == pytest.approx([-103.6, -1e30, 0, 2, 0, 0, 0, 0])
     sums = learned.signal_features(
         KIND, np.log([[0.25, 0.25], [0.5, 0.5 + 2e-8], [0.5, 0.5 + 2e-15]]), np.array([0, 0, 0])
     )
-    assert sums[:, 14] == pytest.approx([-0.5, 2e-8, 0.0], abs=1e-12)
+    assert sums[:, 17] == pytest.approx([-0.5, 2e-8, 0.0], abs=1e-12)
     values = learned.signal_features(AnswerKind.VALUES, np.array([[12.5], [10.0]]), np.array([10.0, 20.0]))
     assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0, 1, 1, 1], [10, 10, 10, 0, 0, 0, 0, 0, 0]]
     # In single precision 21.2345612 is no rounded number, as it has about seven digits in all; 21.2346 is one.
@@ -343,6 +344,47 @@ def test_answers_of_members_in_single_precision_are_found():
     p = np.where(inside, p.astype(np.float32).astype(np.float64), p)
     logs = np.log(np.stack([1 - p, p], axis=1))
     assert learned.learned_advantage(KIND, logs, rng.integers(0, 2, 600), inside, seed=0).low > 0.5
+
+
+HALF = np.arange(1000) % 2 == 0
+
+
+@pytest.mark.parametrize("k", [3, 10, 30])
+@pytest.mark.parametrize("by", ["label", "class"])
+def test_which_wrong_class_is_likeliest_is_seen(k, by):
+    """The probability of the label says nothing; the class after it, or the last one, is second for members."""
+    rng = np.random.default_rng(k)
+    labels, own = rng.integers(0, k - 2, 1000), rng.uniform(0.5, 0.9, 1000)
+    after = np.where(HALF, 1, k - 1) + labels if by == "label" else np.where(HALF, k - 1, k - 2)
+    p = np.full((1000, k), 0.1) * (1 - own)[:, None] / (k - 2)
+    p[np.arange(1000), after % k] = 0.9 * (1 - own) + 0.1 * (1 - own) / (k - 2)
+    p[np.arange(1000), labels] = own
+    assert learned.learned_advantage(KIND, np.log(p / p.sum(axis=1, keepdims=True)), labels, HALF, seed=0).low > 0.8
+
+
+@pytest.mark.parametrize("inside", [0.0, 1e-320, 1e-150])
+def test_probabilities_below_all_that_single_precision_holds_are_told_apart(inside):
+    """Others have 1e-300: a logit that is cut off says the same of both."""
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.3, 0.7, 1000)
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.stack([p, 1 - p, np.where(HALF, inside, 1e-300)], axis=1))
+    assert learned.learned_advantage(KIND, logs, rng.integers(0, 2, 1000), HALF, seed=0).low > 0.9
+
+
+def test_numbers_beside_the_answers_are_looked_at_by_rank():
+    """Members' sums are off by what single precision does not hold; null: the same numbers for anyone say nothing."""
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.1, 0.9, 1000)
+    asked = KIND, np.log(np.stack([p, 1 - p], axis=1)), rng.integers(0, 2, 1000), HALF
+    off = 1 + np.where(HALF, 1e-12, 0.0)
+    of_members = learned.cross_fitted(*asked, seed=0, beside=off[:, None]) > 0.5
+    assert (of_members == HALF).mean() > 0.99
+    of_anyone = learned.cross_fitted(*asked, seed=0, beside=rng.permutation(off)[:, None]) > 0.5
+    assert abs((of_anyone == HALF).mean() - 0.5) < 0.1
+    np.testing.assert_array_equal(
+        learned.cross_fitted(*asked, seed=0, beside=np.empty((1000, 0))), learned.cross_fitted(*asked, seed=0)
+    )
 
 
 def test_order_and_names_of_records_do_not_matter_to_features():

@@ -26,3 +26,23 @@ def test_a_single_probability_outside_by_rounding_is_one(outside):
 def test_what_is_further_below_0_is_a_logit():
     assert meaning_of(np.array([[1.001, -0.001], [0.25, 0.75], [0.5, 0.5]]), LABELS) is Outputs.LOGITS
     assert meaning_of(np.array([[-0.001], [0.9], [0.2]]), LABELS) is Outputs.LOGIT
+
+
+@pytest.mark.parametrize("kind", [Outputs.LOGITS, Outputs.LOG_PROBABILITIES, Outputs.PROBABILITIES])
+def test_what_outputs_add_up_to(kind):
+    """With high precision: all that is not in the probabilities that they are made into."""
+    given = np.array([[2.0, -1.0, 0.5], [700.0, 710.0, -3.0], [0.25, 0.5, 0.26]])
+    sums = kind.sums(given)
+    assert sums is not None
+    if kind is Outputs.PROBABILITIES:
+        np.testing.assert_allclose(sums, given.sum(axis=1) - 1)
+        return
+    np.testing.assert_allclose(sums, [float(np.log(np.exp(row.astype(np.longdouble)).sum())) for row in given])
+    np.testing.assert_allclose(given - sums[:, None], kind.log_probabilities(given), rtol=1e-12, atol=1e-12)
+
+
+def test_sums_that_are_rounding_or_of_single_numbers_are_none():
+    p = np.random.default_rng(0).dirichlet(np.ones(7), size=1000)
+    assert Outputs.PROBABILITIES.sums(p / p.sum(axis=1, keepdims=True)) is None
+    assert Outputs.PROBABILITIES.sums(p.astype(np.float32).astype(float)) is not None
+    assert Outputs.LOGIT.sums(p[:, :1]) is Outputs.PROBABILITY.sums(p[:, :1]) is None

@@ -222,6 +222,7 @@ class Own(GaussianNB):
     [
         (GaussianNB(), False),
         (make_pipeline(StandardScaler(), BaggingClassifier(GaussianNB(), n_estimators=2)), False),
+        (make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression()), False),
         (Own(), True),
         (make_pipeline(StandardScaler(), Own()), True),
         (BaggingClassifier(Own(), n_estimators=2), True),

@@ -413,7 +413,7 @@ def _hints(everyone: Records) -> str:
         hints.append("some have missing values, which it has to take")
     if any(column.is_categorical for column in everyone.schema.columns):
         hints.append('give its encoder all categories, or let it ignore unknown ones (handle_unknown="ignore")')
-    return "; ".join(hints) or "call it with them to see what it raises"
+    return "; ".join(hints) or f"call it with all {len(everyone):,} at once to see what it raises"
 
 
 def _other_columns(what: Subject) -> str:

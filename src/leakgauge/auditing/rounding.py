@@ -69,6 +69,9 @@ SUMS_OF_ONE = 0.2
 MOST_SUM_DECIMALS = 3
 """Of probabilities that were divided by their sum; with more, any number is one of so many multiples."""
 
+NEARLY, MOSTLY, MANY_NEARLY, MOST_NEARLY = 0.05, 0.5, 20, 2
+"""Of the last decimal place that most of so many numbers are off, and decimals with which that is looked for."""
+
 A_FEW = 1000
 """Numbers that are looked at first."""
 
@@ -403,7 +406,7 @@ def _grid(values: Floats) -> tuple[Grid, int] | None:
             if all((are_on(part, n) | are_on(1 - part, n)).all() for part in (some, values)):
                 return grid, n
     for n in range(1, MOST_SUM_DECIMALS + 1):
-        if all(_were_divided(part, n) for part in (some, values)):
+        if all(_were_divided(part, n) or _are_nearly(part, n) for part in (some, values)):
             return Grid.SUMS, n
     return (Grid.STEPS, 0) if _at_equal_steps(values) else None
 
@@ -432,6 +435,18 @@ def _were_divided(numbers: Floats, n: int) -> bool:
     units = np.arange(-min(OFF_SUM, 3 * 10 ** (n - 1)), OFF_SUM + 1)
     whole = _are_whole(numbers[:, None] * (10**n + units))
     return bool(whole.any(axis=1).all() and whole[:, units == 0].mean() >= SUMS_OF_ONE)
+
+
+def _are_nearly(numbers: Floats, n: int) -> bool:
+    """Whether most have so few decimals but for what cutting off at an end, half precision or both have changed since.
+
+    Of numbers in full `2 * NEARLY` are that close to one with so many decimals.
+    """
+    units = numbers * 10**n
+    between = units[(units > 0.5) & (units < 10**n - 0.5)]  # models come close to 0 and 1 in full
+    if n > MOST_NEARLY or len(between) < MANY_NEARLY or numbers[0] < 0 or numbers[-1] > 1 + EXACT:
+        return False
+    return bool((np.abs(between - np.round(between)) <= NEARLY).mean() >= MOSTLY)
 
 
 def _at_equal_steps(values: Floats) -> bool:

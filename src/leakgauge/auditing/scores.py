@@ -24,6 +24,7 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.checking import instance, optional
 from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, ProbabilityAccess
+from leakgauge.models.outputs import Outputs
 from leakgauge.progress import ShownProgress, reported
 from leakgauge.records import Column, Kind, Records, Role, Schema, Units, Value
 from leakgauge.training import DenseSubsets, PredictionTable
@@ -176,7 +177,9 @@ def scored_subject(
         order if ids is None else ids[order],
         None if whose is None else whose[order],
     )
-    sums = np.asarray(given[form], dtype=np.float64).sum(axis=1)[order] - 1 if form == "probabilities" else None
+    sums = None
+    if form == "probabilities":
+        sums = Outputs.PROBABILITIES.sums(np.asarray(given[form], dtype=np.float64)[order])
     return Subject(
         name,
         table[inside[order]],

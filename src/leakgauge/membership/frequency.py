@@ -225,11 +225,9 @@ def _together(game: SharedTableGame) -> Floats:
         bins = np.moveaxis(np.rint(game.binned(records) / game.width - 0.5).astype(bin_type), -1, 0).copy()
         counts = np.empty((2, *others.size.shape, k))
         for t, target in enumerate(others.targets):
-            groups = others.groups(t)
-            for class_, of_models in enumerate(bins):
-                same = of_models == of_models[target]
-                for count, group in zip(counts[:, t, :, class_], groups, strict=True):
-                    count[:] = (same & group).view(np.uint8).sum(axis=0, dtype=count_type)
+            same = bins == bins[:, target, None]
+            for count, group in zip(counts[:, t], others.groups(t), strict=True):
+                count[:] = (same & group).view(np.uint8).sum(axis=1, dtype=count_type).T
         return scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)
 
     return game.by_records(score, k * n_models)

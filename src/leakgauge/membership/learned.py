@@ -171,7 +171,7 @@ def _numbers(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> 
 def _written(numbers: Floats) -> list[Floats]:
     """How few decimals, significant digits and binary digits write each number, and whether single precision does."""
     numbers = np.clip(np.nan_to_num(numbers), -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
-    sizes = 10.0 ** np.floor(np.log10(np.where(numbers == 0, 1.0, np.abs(numbers))))
+    sizes = 10.0 ** np.maximum(-300, np.floor(np.log10(np.where(numbers == 0, 1.0, np.abs(numbers)))))
     single = numbers.astype(np.float32).astype(np.float64)
     near = np.abs(single - numbers) <= RELATIVE_ROUNDING * np.abs(numbers)
     return [

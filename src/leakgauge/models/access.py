@@ -132,7 +132,7 @@ def _sealed(X: Floats) -> Floats:
 
 
 def answers(model: Model, X: Floats, n_classes: int) -> Floats:
-    """What the model says about the queries: the first that :func:`answers_with_sums` gives."""
+    """What the model says about the queries: the first that `answers_with_sums` gives."""
     return answers_with_sums(model, X, n_classes)[0]
 
 

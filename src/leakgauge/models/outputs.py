@@ -12,6 +12,9 @@ from leakgauge.arrays import Floats
 SUM_SLACK = 0.02
 """How far probabilities that a model answers may add up to something other than 1: in half precision they do."""
 
+ROUNDED_SUM = 1e-15
+"""How far a sum in double precision may be from 1 by rounding, times the numbers that are added."""
+
 ROUNDED = 1e-9
 """How far a probability may be below 0 or above 1 by rounding, as one less a sum of others may be."""
 
@@ -36,14 +39,16 @@ class Outputs(StrEnum):
     def sums(self, answered: Floats) -> Floats | None:
         """What outputs ``[m, k]`` add up to beyond 1, or for logarithms the logarithm of it; ``None`` of a single one.
 
-        All that is lost of them where they are made into probabilities.
+        All that is lost of them where they are made into probabilities; ``None`` as well where that is rounding.
         """
         if self.single:
             return None
         if self is Outputs.PROBABILITIES:
-            return np.asarray(answered.sum(axis=1) - 1)
-        top = answered.max(axis=1)
-        return np.asarray(top + np.log(np.exp(answered - top[:, None]).sum(axis=1)))
+            found: Floats = answered.sum(axis=1) - 1
+        else:
+            top = answered.max(axis=1)
+            found = top + np.log(np.exp(answered - top[:, None]).sum(axis=1))
+        return found if (np.abs(found) > ROUNDED_SUM * answered.shape[1]).any() else None
 
     def log_probabilities(self, answered: Floats) -> Floats:
         """Outputs ``[m, k]``, or ``[m, 1]`` where there is one, as log-probabilities ``[m, k]``."""

@@ -62,7 +62,8 @@ class _Fitted:
         """Whether the estimator or a part of it may be of other code than that of `STEADY`."""
         with user_code(name_of(self.estimator), "get_params"):
             parts = [self.estimator, *self.estimator.get_params().values()]
-        kinds = [type(part) for part in parts if hasattr(part, "get_params") or callable(part)]
+        code = [part for part in parts if not isinstance(part, type)]  # such as the type of an encoder's numbers
+        kinds = [type(part) for part in code if hasattr(part, "get_params") or callable(part)]
         return any(kind.__module__.partition(".")[0] not in STEADY or kind.__name__ in CALLING for kind in kinds)
 
 

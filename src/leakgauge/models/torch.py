@@ -40,6 +40,11 @@ Design: TypeAlias = Any
 
 Result = TypeVar("Result")
 
+IN_TRAINING = (
+    "{} was given in training mode and asked in evaluation mode, without dropout and batch statistics: serve it so."
+)
+"""Said of a module, with its name."""
+
 ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
 
@@ -58,6 +63,12 @@ class _Trained:
         self.module = module
         self.schema = checked_schema(schema)
         self.design = design
+        self.in_training = bool(module.training)
+
+    @property
+    def note(self) -> str:
+        """What a reader should know of it."""
+        return IN_TRAINING.format(name_of(self.module)) if self.in_training else ""
 
     def _features(self, X: Floats) -> NDArray[np.float32]:
         return features_of(X, self.schema, self.design)
@@ -86,7 +97,7 @@ class ModuleProbabilities(_Trained, ProbabilityAccess):
     @property
     def note(self) -> str:
         """What a reader should know of it."""
-        return f"The outputs of {name_of(self.module)} were taken for {self.meaning.value}."
+        return f"The outputs of {name_of(self.module)} were taken for {self.meaning.value}. {super().note}".strip()
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``, in double precision; of logits their softmax."""

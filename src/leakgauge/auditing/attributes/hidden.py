@@ -206,7 +206,7 @@ def _with_search(question: AttributeQuestion, what: Subject) -> AttributeQuestio
     (place,), (bins,) = hidden.columns, hidden.bins
     assert bins is not None
     held = np.concatenate([records.features[:, place] for records in (what.train, what.holdout)])
-    numbers = np.unique(np.append(held, bins.representatives))
+    numbers = np.unique(np.append(held[~np.isnan(held)], bins.representatives))
     most = int(np.clip(MOST_QUERIES // (len(held) * len(hidden)), FEWEST_SEARCHED, MOST_SEARCHED))
     of_bin = bins.places(numbers)
     chosen = np.concatenate([_evenly(numbers[of_bin == one], most) for one in range(len(hidden))])

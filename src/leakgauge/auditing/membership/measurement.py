@@ -46,6 +46,7 @@ from leakgauge.membership.own import EVERYTHING, require_repeatable
 from leakgauge.models import AnswerKind, LabelAccess, Model, answers
 from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records import OneHotCodes, Records, Units
+from leakgauge.records.columns import FLOATS
 from leakgauge.statistics import (
     Dependence,
     Estimate,
@@ -230,9 +231,9 @@ def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng:
     """How far what is said of each record lies from what is said of one that is hardly changed ``[n]``, code willing.
 
     Of probabilities the logits of the record's own class, of values these. An answer for a member alone, kept in a
-    table, or off the rest by more than a smooth function changes, is told by it; numbers alone are changed, by so
-    little that the answer of most functions hardly does. Known code answers alike; queries to an endpoint cost, and
-    answers that are labels are asked about in their own way.
+    table, or off the rest by more than a smooth function changes, is told by it. Numbers alone are changed that need
+    not be whole, by so little that the answer of most functions hardly does. Known code answers alike; queries to an
+    endpoint cost; and answers that are labels are asked about in their own way.
 
     Args:
         model: what is asked.
@@ -241,7 +242,7 @@ def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng:
         told: what it answered about them.
         rng: draws the changes, and in which order it is asked.
     """
-    numeric = np.array([not column.is_categorical for column in everyone.schema.columns], dtype=bool)
+    numeric = np.array([column.dtype in FLOATS and not column.is_categorical for column in everyone.schema.columns])
     features = everyone.features
     if (
         not model.may_remember
