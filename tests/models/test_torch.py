@@ -261,3 +261,13 @@ def test_a_note_says_that_whole_numbers_were_taken_for_a_quantity():
     assert note.startswith("The label 'y' has 25 different whole numbers and was taken for a quantity. If they are")
     assert subject(torch.nn.Linear(3, 1), (X, X[:, 0]), (X, X[:, 0])).note == ""
     assert subject(LinearRegression(), pair, pair).note == ""
+
+
+@pytest.mark.parametrize("layer", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3)])
+def test_a_module_given_in_training_mode_is_told(layer):
+    module = torch.nn.Sequential(layer, torch.nn.Linear(3, 2))
+    for made in (wrap_module(module, RECORDS.schema), wrap_module(module, VALUES.schema)):
+        assert "Sequential was given in training mode and asked in evaluation mode" in made.note
+        assert module.training
+    module.eval()
+    assert "training mode" not in trained_module(module, RECORDS).note

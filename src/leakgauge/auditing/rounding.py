@@ -69,7 +69,7 @@ SUMS_OF_ONE = 0.2
 MOST_SUM_DECIMALS = 3
 """Of probabilities that were divided by their sum; with more, any number is one of so many multiples."""
 
-NEARLY, MOSTLY, MANY_NEARLY, MOST_NEARLY = 0.05, 0.5, 20, 2
+NEARLY, MOSTLY, MANY_NEARLY, MOST_NEARLY = 0.05, 0.5, 20, 3
 """Of the last decimal place that most of so many numbers are off, and decimals with which that is looked for."""
 
 A_FEW = 1000

@@ -40,9 +40,7 @@ Design: TypeAlias = Any
 
 Result = TypeVar("Result")
 
-IN_TRAINING = (
-    "{} was given in training mode and asked in evaluation mode, without dropout and batch statistics: serve it so."
-)
+IN_TRAINING = "{} was given in training mode and asked in evaluation mode, without dropout and statistics of a batch: serve it so."
 """Said of a module, with its name."""
 
 ASKED_AT_ONCE = 1024
@@ -63,7 +61,9 @@ class _Trained:
         self.module = module
         self.schema = checked_schema(schema)
         self.design = design
-        self.in_training = bool(module.training)
+        layers = imported().nn.modules
+        differ = (layers.dropout._DropoutNd, layers.batchnorm._BatchNorm)
+        self.in_training = any(part.training and isinstance(part, differ) for part in module.modules())
 
     @property
     def note(self) -> str:
