@@ -265,7 +265,7 @@ def test_a_note_says_that_whole_numbers_were_taken_for_a_quantity():
 
 @pytest.mark.parametrize("layer", [torch.nn.Dropout(0.5), torch.nn.BatchNorm1d(3)])
 def test_a_module_given_in_training_mode_is_told(layer):
-    module = torch.nn.Sequential(layer, torch.nn.Linear(3, 2))
+    module = torch.nn.Sequential(layer, torch.nn.Linear(3, 3))
     for made in (wrap_module(module, RECORDS.schema), wrap_module(module, VALUES.schema)):
         assert "Sequential was given in training mode and asked in evaluation mode" in made.note
         assert module.training

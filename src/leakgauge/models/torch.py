@@ -40,7 +40,9 @@ Design: TypeAlias = Any
 
 Result = TypeVar("Result")
 
-IN_TRAINING = "{} was given in training mode and asked in evaluation mode, without dropout and statistics of a batch: serve it so."
+IN_TRAINING = (
+    "{} was given in training mode and asked in evaluation mode, without dropout and batch statistics: serve it so."
+)
 """Said of a module, with its name."""
 
 ASKED_AT_ONCE = 1024
