@@ -51,7 +51,7 @@ MAX_TREE_RECORDS = 1000
 """Records that one tree learns from, at most: more trees' worth of difference for the same time."""
 
 LARGEST_CLASSES = 10
-"""Classes that are looked at one by one, the most probable first."""
+"""Classes that are looked at one by one, the most probable first; of more the label is one column, and not one each."""
 
 DECIMALS = (0, 1, 2)
 """To how many decimals a regressor's rounding is looked for, in units of the labels' order of magnitude."""
@@ -149,7 +149,7 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
         np.round(p.sum(axis=1, keepdims=True) - 1, SUM_DECIMALS),
         (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],
         right,
-        one_hot[held.codes],
+        one_hot[held.codes] if n_classes <= LARGEST_CLASSES else held.codes[:, None],
     ]
 
 

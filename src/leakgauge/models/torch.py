@@ -40,9 +40,7 @@ Design: TypeAlias = Any
 
 Result = TypeVar("Result")
 
-IN_TRAINING = (
-    "{} was given in training mode and asked in evaluation mode, without dropout and batch statistics: serve it so."
-)
+IN_TRAINING = "{} was given in training mode and asked in evaluation mode, without dropout and batch statistics."
 """Said of a module, with its name."""
 
 ASKED_AT_ONCE = 1024
