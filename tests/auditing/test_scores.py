@@ -509,6 +509,11 @@ def cut(p: np.ndarray, largest: float) -> np.ndarray:
     return 1 / (1 + np.exp(-np.clip(np.log(p) - np.log1p(-p), -largest, largest)))
 
 
+def divided(p: np.ndarray) -> np.ndarray:
+    """Over a sum that the other classes' rounding leaves a little beside 1."""
+    return np.minimum(1, p / (1 + 1e-6 * np.random.default_rng(0).normal(size=len(p))))
+
+
 COARSE = {
     "half precision": (lambda p: p.astype(np.float16).astype(float), "significant bits, as in half precision"),
     "seven bits": (lambda p: np.ldexp(np.round(np.ldexp(np.frexp(p)[0], 7)), np.frexp(p)[1] - 7), "7 significant bits"),
@@ -530,6 +535,15 @@ COARSE = {
     "two decimals, over their sum": (
         lambda p: np.minimum(1, np.round(p, 2) / np.random.default_rng(0).choice([0.99, 1, 1, 1, 1.01, 1.02], len(p))),
         None,
+    ),
+    "two decimals, cut off, over their sum": (
+        lambda p: divided(np.clip(np.round(p, 2), 1e-7, 1 - 1e-7)),
+        "had at most 2",
+    ),
+    "three decimals, cut off, over their sum": (lambda p: divided(np.clip(np.round(p, 3), 1e-7, 1)), "had at most 3"),
+    "two decimals, half precision, over their sum": (
+        lambda p: divided(np.round(p, 2).astype(np.float16).astype(float)),
+        "had at most 2",
     ),
     "one number for many": (lambda p: np.where(p > 0.98, 0.7071, p), "are equal for many records"),
     "1 from a loss of 0.05": (lambda p: np.minimum(p * np.exp(0.05), 1.0), "are cut off at an end"),
@@ -563,6 +577,8 @@ FULL = {
     "a few in one place": lambda rng, n: np.where(rng.random(n) < 0.002, 0.3, rng.beta(5, 1, n)),
     "boosting of few stumps": lambda rng, n: 1 / (1 + np.exp(-rng.integers(0, 3, (n, 6)) @ rng.normal(size=6))),
     "a stump": lambda rng, n: rng.choice([611 / 1013, 977 / 1987], n),
+    "a tree of many leaves": lambda rng, n: rng.choice(rng.integers(0, 40, 60) / rng.integers(41, 90, 60), n),
+    "a tree of small leaves": lambda rng, n: rng.choice((sizes := rng.integers(5, 30, 80)) // 3 / sizes, n) % 1,
     "a tree": lambda rng, n: rng.choice(rng.integers(1, 400, 12) / rng.integers(400, 900, 12), n),
 }
 
