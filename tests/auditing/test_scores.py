@@ -536,12 +536,12 @@ COARSE = {
         lambda p: np.minimum(1, np.round(p, 2) / np.random.default_rng(0).choice([0.99, 1, 1, 1, 1.01, 1.02], len(p))),
         None,
     ),
-    "two decimals, cut off, over their sum": (
+    "two decimals, cut off, divided": (
         lambda p: divided(np.clip(np.round(p, 2), 1e-7, 1 - 1e-7)),
         "had at most 2",
     ),
-    "three decimals, cut off, over their sum": (lambda p: divided(np.clip(np.round(p, 3), 1e-7, 1)), "had at most 3"),
-    "two decimals, half precision, over their sum": (
+    "three decimals, cut off, divided": (lambda p: divided(np.clip(np.round(p, 3), 1e-7, 1)), "had at most 3"),
+    "two decimals, half precision, divided": (
         lambda p: divided(np.round(p, 2).astype(np.float16).astype(float)),
         "had at most 2",
     ),
@@ -577,7 +577,7 @@ FULL = {
     "a few in one place": lambda rng, n: np.where(rng.random(n) < 0.002, 0.3, rng.beta(5, 1, n)),
     "boosting of few stumps": lambda rng, n: 1 / (1 + np.exp(-rng.integers(0, 3, (n, 6)) @ rng.normal(size=6))),
     "a stump": lambda rng, n: rng.choice([611 / 1013, 977 / 1987], n),
-    "a tree of many leaves": lambda rng, n: rng.choice(rng.integers(0, 40, 60) / rng.integers(41, 90, 60), n),
+    "a tree of many leaves": lambda rng, n: rng.choice(rng.integers(1, 40, 60) / rng.integers(41, 90, 60), n),
     "a tree of small leaves": lambda rng, n: rng.choice((sizes := rng.integers(5, 30, 80)) // 3 / sizes, n) % 1,
     "a tree": lambda rng, n: rng.choice(rng.integers(1, 400, 12) / rng.integers(400, 900, 12), n),
 }
