@@ -134,7 +134,10 @@ def test_the_error_of_a_regressor_on_other_records_leaves_out_who_has_none():
 
 @pytest.mark.parametrize(
     ("missing", "said"),
-    [(False, "call it with them to see what it raises"), (True, "some have missing values, which it has to take")],
+    [
+        (False, "call it with all 40 at once to see what it raises"),
+        (True, "some have missing values, which it has to take"),
+    ],
 )
 def test_a_model_that_raises_is_not_told_about_encoders_where_there_are_no_categories(missing, said):
     rng = np.random.default_rng(0)

@@ -97,7 +97,11 @@ IRIS = Records.from_arrays(ITEMS, KINDS)
     [
         (lambda table: table[:, 0], r"shape \(150,\) and type float64 for 150 records; expected a label"),
         (lambda table: table[:, :2], r"shape \(150, 2\).*numbers of shape \(150, 3\)"),
-        (lambda table: ["setosa"] * len(table), "expected a label"),
+        (lambda table: ["setosa"] * len(table), "something else than the labels of the records for 150 of 150"),
+        (
+            lambda table: KINDS.astype(str),
+            "for 150 of 150; expected each as it stands in the table: a number is not its",
+        ),
         (lambda table: np.full((len(table), 3), np.nan), "gave NaN or infinity"),
         (lambda table: np.full((len(table), 3), 0.5), "do not add up to 1"),
         (lambda table: None, r"shape \(\)"),

@@ -195,6 +195,11 @@ def answering(function: Callable[[object], Any], records: Records, others: Recor
         named = FunctionLabels(function, schema)
         named.told_before = some, one_hot_logs(codes, k)
         return named
+    if single and told.dtype.kind in "USO":
+        raise ModelError(
+            f"{who} gave something else than the labels of the records for {int((codes < 0).sum())} of {n}; expected "
+            "each as it stands in the table: a number is not its text"
+        )
     if told.dtype.kind not in "fiub" or not ((single and k == 2) or told.shape == (n, k)):
         raise ModelError(
             f"{who} gave an array of shape {told.shape} and type {told.dtype} for {n} records; expected a label for "
