@@ -100,7 +100,7 @@ IRIS = Records.from_arrays(ITEMS, KINDS)
         (lambda table: ["setosa"] * len(table), "something else than the labels of the records for 150 of 150"),
         (
             lambda table: KINDS.astype(str),
-            "for 150 of 150; expected each as it stands in the table: a number is not its",
+            "for 150 of 150; expected each as it stands in the table: a number",
         ),
         (lambda table: np.full((len(table), 3), np.nan), "gave NaN or infinity"),
         (lambda table: np.full((len(table), 3), 0.5), "do not add up to 1"),
