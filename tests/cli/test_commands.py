@@ -141,9 +141,7 @@ def test_hidden_columns_are_inferred_and_summed_up_in_a_line_each(cli: Callable,
     explained = " ".join(cli("explain", config(data=HIDDEN)).out.split())
     assert "the model again, more queries 1 1 plain refit" in explained
     ages = {row.split(",")[0] for name in ("train", "holdout") for row in Path(f"{name}.csv").read_text().split()[1:]}
-    n = 120 * (
-        3 + 3 + len(ages | {"29", "50", "70"})
-    )  # values of both columns, and all ages with the middles once more
+    n = 120 * (3 + 3 + len(ages | {"29", "50", "70"}))  # of both columns, and all ages and middles
     assert f"Sensitive attributes to infer: town, age; about {n:,} queries to the model." in explained
 
 
