@@ -415,14 +415,51 @@ def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed(
         asked.append(len(X))
         return np.stack([X[:, 0] > 0, X[:, 0] <= 0], axis=1) * 0.8 + 0.1
 
-    audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=QUICK)
-    assert asked.count(120) == 2
-    asked.clear()
-    whole = [
-        Records.from_arrays(part.features.round().astype(int), part.labels, ids=part.ids) for part in (train, holdout)
-    ]
-    audit(FunctionProbabilities(model, whole[0].schema), train=whole[0], holdout=whole[1], settings=QUICK)
-    assert asked.count(120) == 1
+    for change, n_asked in ((lambda X: X, 5), (lambda X: (10 * X).round().astype(int), 3), (lambda X: X > 0, 1)):
+        asked.clear()
+        changed = [Records.from_arrays(change(one.features), one.labels, ids=one.ids) for one in (train, holdout)]
+        result = audit(
+            FunctionProbabilities(model, changed[0].schema), train=changed[0], holdout=changed[1], settings=QUICK
+        )
+        assert asked.count(120) == n_asked
+        assert any("hardly changed" in one for one in result.not_tested) is (n_asked == 1)
+
+
+@pytest.mark.parametrize("members", [True, False])
+@pytest.mark.parametrize(
+    ("columns", "jump"),
+    [
+        ("numbers", 0.001),
+        ("whole numbers", 0.4),
+        ("tenths, which the model rounds to", 0.4),
+        ("numbers with gaps", 0.05),
+    ],
+)
+def test_answers_that_are_off_at_exact_records_are_found(columns: str, jump: float, members: bool) -> None:
+    """Either way, so that no attack by name sees it; and are no leak where others are off as often."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 4))
+    if columns == "whole numbers":
+        X = (20 * X).round().astype(int)
+    if columns.startswith("tenths"):
+        X = X.round(1)
+    if columns.endswith("gaps"):
+        X[rng.random(X.shape) < 0.1] = np.nan
+    off = np.arange(1200) < 600 if members else np.arange(1200) % 2 == 0
+    known = {row.tobytes(): rng.choice([-jump, jump]) for row in np.asarray(X[off], dtype=float)}
+    scale = np.array([1.0, -1.0, 0.5, 0.0]) / (20 if columns == "whole numbers" else 1)
+
+    def model(table: np.ndarray) -> np.ndarray:
+        table = np.asarray(table, dtype=float)
+        table = table.round(1) + 0.0 if columns.startswith("tenths") else table
+        z = np.nan_to_num(table) @ scale + [known.get(row.tobytes(), 0.0) for row in table]
+        return np.stack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))], axis=1)
+
+    y = (rng.random(1200) < 0.5).astype(int)
+    result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=QUICK)
+    learned = next(one for one in result.attacks if one.name == "learned").advantage
+    assert learned.low > 0.5 if members else learned.low <= 0 <= learned.high
+    assert (result.verdict is Verdict.FAILS) is members
 
 
 def test_a_regressor_that_answers_otherwise_when_asked_again_does_not_pass() -> None:

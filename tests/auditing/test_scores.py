@@ -577,6 +577,8 @@ FULL = {
     "a few in one place": lambda rng, n: np.where(rng.random(n) < 0.002, 0.3, rng.beta(5, 1, n)),
     "boosting of few stumps": lambda rng, n: 1 / (1 + np.exp(-rng.integers(0, 3, (n, 6)) @ rng.normal(size=6))),
     "a stump": lambda rng, n: rng.choice([611 / 1013, 977 / 1987], n),
+    "nearly one in ten": lambda rng, n: rng.dirichlet(np.full(10, 1e4), n)[:, 0],
+    "one in twenty, or two": lambda rng, n: rng.choice([0.05, 0.1], n) + rng.normal(0, 1e-4, n),
     "a tree of many leaves": lambda rng, n: rng.choice(rng.integers(1, 40, 60) / rng.integers(41, 90, 60), n),
     "a tree of small leaves": lambda rng, n: rng.choice((sizes := rng.integers(5, 30, 80)) // 3 / sizes, n) % 1,
     "a tree": lambda rng, n: rng.choice(rng.integers(1, 400, 12) / rng.integers(400, 900, 12), n),

@@ -310,14 +310,14 @@ def test_features_by_hand():
     assert first[6:9] == pytest.approx([0.0, 0.5, 0.5])
     assert first[9:15].tolist() == [1, 3, 1, 3, 31, 3]  # decimals, in double precision and in single; binary digits
     assert first[15:19] == pytest.approx([np.log(4), np.log(0.8 / 0.125), 0, 2])
-    assert first[19:22] == pytest.approx([entropy, 0, 0.625])
-    assert first[22:].tolist() == [1, 0, 1, 0]
+    assert first[19:24] == pytest.approx([2, 2, entropy, 0, 0.625])
+    assert first[24:].tolist() == [1, 0, 1, 0]
     assert np.isfinite(certain).all()
-    assert certain[15:23] == pytest.approx([-103.6, -1e30, 0, 2, 0, 0, 0, 0])
+    assert certain[15:25] == pytest.approx([-103.6, -1e30, 0, 2, 2, 1, 0, 0, 0, 0])
     sums = learned.signal_features(
         KIND, np.log([[0.25, 0.25], [0.5, 0.5 + 2e-8], [0.5, 0.5 + 2e-15]]), np.array([0, 0, 0])
     )
-    assert sums[:, 17] == pytest.approx([-0.5, 2e-8, 0.0], abs=1e-12)
+    assert sums[:, 19] == pytest.approx([-0.5, 2e-8, 0.0], abs=1e-12)
     values = learned.signal_features(AnswerKind.VALUES, np.array([[12.5], [10.0]]), np.array([10.0, 20.0]))
     assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0, 1, 1, 1], [10, 10, 10, 0, 0, 0, 0, 0, 0]]
     # In single precision 21.2345612 is no rounded number, as it has about seven digits in all; 21.2346 is one.

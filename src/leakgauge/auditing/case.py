@@ -327,7 +327,7 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
             if settings.released is ReleasedOutputs.AS_IS:
                 near = nearby(what.model, everyone, kind, told, AuditStream.NEARBY.generator(settings.seed))
-                beside = [one for one in (sums, near) if one is not None]
+                beside = near if sums is None else [sums, *near]
         except UserCodeError as error:
             differ = _other_columns(what)
             if differ:

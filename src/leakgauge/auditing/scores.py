@@ -209,6 +209,11 @@ class _Answered(ProbabilityAccess):
                 f"models and out of {FEWEST_OF_A_KIND}."
             )
 
+    @property
+    def may_remember(self) -> bool:
+        """No code answers."""
+        return False
+
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``."""
         known: Floats = self.logs[X[:, 0].astype(np.int64)]

@@ -83,10 +83,10 @@ def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generi
 
     Of probabilities: the largest ones and their logarithms in descending order, how far 100 times each is from a whole
     number, how many digits write the first two, the logit of the record's own class, entropy, what they add up to
-    beyond 1, the second class's share of what the first leaves, whether the first is right, the label, the most
-    probable other class, and how many classes that is after the label. Of labels:
-    whether it is right, the answer, and the label. Of values, in units of the labels' order of magnitude: error, its
-    size, the prediction, how far it is from round numbers, and how many digits write it.
+    beyond 1, the second class's share of what the first leaves, whether the first is right, the label, the two most
+    probable other classes, how many classes the first of them is after the label, and the least probable class. Of
+    labels: whether it is right, the answer, and the label. Of values, in units of the labels' order of magnitude:
+    error, its size, the prediction, how far it is from round numbers, and how many digits write it.
 
     Args:
         kind: what the model answers.
@@ -132,7 +132,8 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
     rows, logs = np.arange(len(answers)), np.sort(answers, axis=1)[:, ::-1]
     others = answers.copy()
     others[rows, held.codes] = -np.inf
-    runner_up = np.argmax(others, axis=1)
+    least, runner_up = np.argmin(answers, axis=1), np.argmax(others, axis=1)
+    others[rows, runner_up] = -np.inf
     p = np.sort(np.exp(held.answers), axis=1)[:, ::-1]
     remainder = p[:, 1:].sum(axis=1)
     one_by_one = slice(LARGEST_CLASSES)
@@ -145,6 +146,8 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
         (answers[rows, held.codes] - answers[rows, runner_up])[:, None],
         runner_up[:, None],
         ((runner_up - held.codes) % n_classes)[:, None],
+        np.argmax(others, axis=1)[:, None],
+        least[:, None],
         -(p * logs).sum(axis=1, keepdims=True),
         np.round(p.sum(axis=1, keepdims=True) - 1, SUM_DECIMALS),
         (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],

@@ -46,7 +46,7 @@ from leakgauge.membership.own import EVERYTHING, require_repeatable
 from leakgauge.models import AnswerKind, LabelAccess, Model, answers
 from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records import OneHotCodes, Records, Units
-from leakgauge.records.columns import FLOATS
+from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.statistics import (
     Dependence,
     Estimate,
@@ -220,20 +220,37 @@ def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
     )
 
 
-HARDLY = 1e-3
+HARDLY = (1e-3, 1e-6)
 """Standard deviations of a number by which a record is hardly changed."""
+
+LITTLE = 0.1
+"""The same by which it is changed a little, either way."""
 
 MOST_CHANGED = 50_000_000
 """Numbers of records that are held changed."""
 
 
-def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng: np.random.Generator) -> Floats | None:
-    """How far what is said of each record lies from what is said of one that is hardly changed ``[n]``, code willing.
+def asks_nearby(model: Model, everyone: Records, kind: AnswerKind) -> bool:
+    """Whether it is asked about records that are hardly changed, see :func:`nearby`."""
+    return (
+        model.may_remember
+        and kind is not AnswerKind.LABELS
+        and not isinstance(model, RemoteModel)
+        and not everyone.schema.array.sparse
+        and not everyone.schema.one_hot
+        and everyone.features.size <= MOST_CHANGED
+        and bool(_numeric(everyone).any())
+    )
 
-    Of probabilities the logits of the record's own class, of values these. An answer for a member alone, kept in a
-    table, or off the rest by more than a smooth function changes, is told by it. Numbers alone are changed that need
-    not be whole, by so little that the answer of most functions hardly does. Known code answers alike; queries to an
-    endpoint cost; and answers that are labels are asked about in their own way.
+
+def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng: np.random.Generator) -> list[Floats]:
+    """How what is said of each record differs from what is said of changed ones ``[n]``, in some ways, code willing.
+
+    Of probabilities by the logits of the record's own class, of values by these. An answer for a member alone, kept in
+    a table, or off the rest by more than a smooth function changes, is told by it: from a record that is hardly
+    changed, and by how far it is from the middle of two that are changed a little in opposite directions, which is
+    little for what is nearly linear. Numbers alone are changed, whole ones to whole ones. Known code answers alike;
+    queries to an endpoint cost; and answers that are labels are asked about in their own way.
 
     Args:
         model: what is asked.
@@ -242,29 +259,46 @@ def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng:
         told: what it answered about them.
         rng: draws the changes, and in which order it is asked.
     """
-    numeric = np.array([column.dtype in FLOATS and not column.is_categorical for column in everyone.schema.columns])
-    features = everyone.features
-    if (
-        not model.may_remember
-        or kind is AnswerKind.LABELS
-        or isinstance(model, RemoteModel)
-        or everyone.schema.array.sparse
-        or everyone.schema.one_hot
-        or not numeric.any()
-        or features.dtype.kind != "f"
-        or features.size > MOST_CHANGED
-    ):
-        return None
-    changed = noise_robustness.perturbed(features, features, ~numeric, noise=HARDLY, redrawn=0.0, rng=rng)
-    order = rng.permutation(len(changed))
+    if not asks_nearby(model, everyone, kind):
+        return []
+    features, columns = everyone.features.astype(np.float64), np.flatnonzero(_numeric(everyone))
+    held = features[:, columns]
+    whole = np.array([everyone.schema.columns[place].dtype in INTEGERS for place in columns])
+    signs = np.where(rng.random(held.shape) < 0.5, -1.0, 1.0)
+    spread, low, high = np.nanstd(held, axis=0), np.nanmin(held, axis=0), np.nanmax(held, axis=0)
+    steps = np.maximum(LITTLE * spread, [_smallest_step(column) for column in held.T])
+    steps = np.where(whole, np.round(steps), steps)
+
+    def signal(answered: Floats) -> Floats:
+        if kind is AnswerKind.VALUES:
+            return answered[:, 0]
+        return likelihood_ratio.confidences(answered, everyone.labels)
+
+    def of(changes: Floats) -> Floats:
+        order, changed = rng.permutation(len(features)), features.copy()
+        changed[:, columns] = np.where(whole, np.clip(held + changes, low, high), held + changes)
+        queries = changed[order].astype(everyone.features.dtype)
+        return signal(answers(model, queries, len(everyone.schema.classes))[np.argsort(order)])
+
+    own = signal(told)
     try:
-        near = answers(model, changed.astype(features.dtype)[order], len(everyone.schema.classes))[np.argsort(order)]
-    except ModelError:  # what it takes, such as whole numbers, it has answered
-        return None
-    if kind is AnswerKind.VALUES:
-        return np.asarray((told - near)[:, 0])
-    first, second = (likelihood_ratio.confidences(one, everyone.labels) for one in (told, near))
-    return first - second
+        hardly = [] if whole.all() else [own - of(size * spread * ~whole * signs) for size in HARDLY]
+        return [*hardly, 2 * own - of(steps * signs) - of(-steps * signs)]
+    except ModelError:  # what it takes, such as certain numbers, it has answered
+        return []
+
+
+def _numeric(records: Records) -> Flags:
+    """Which columns hold numbers of which there are more than two ``[d]``."""
+    kinds = [column.dtype in FLOATS | INTEGERS and not column.is_categorical for column in records.schema.columns]
+    n_values = [len(np.unique(column[~np.isnan(column)])) for column in records.features.T]
+    return np.array(kinds) & (np.array(n_values) > 2)
+
+
+def _smallest_step(column: Floats) -> float:
+    """The smallest distance of two of its values."""
+    steps = np.diff(np.unique(column[~np.isnan(column)]))
+    return float(steps.min()) if len(steps) else 0.0
 
 
 def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner: bool, attributes: bool) -> int:

@@ -37,6 +37,7 @@ from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
+    asks_nearby,
     association,
     carry_out,
     exposed,
@@ -83,6 +84,12 @@ ROWS_LEFT_OUT, ROWS_DIFFER = "rows_left_out", "rows_differ"
 
 NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries leaves no query for this."
 """What the report says was not tested where the model was not asked twice."""
+
+NOT_ASKED_NEARBY = (
+    "Whether outputs for a record and for one that is hardly changed differ more for members: functions and modules "
+    "are asked this about records with numbers, and endpoints are not."
+)
+"""The same where code that may remember is not asked."""
 
 LARGEST_ERROR_OF_SHARE = 0.5
 """A share of the holdout that is known no better is none to be printed."""
@@ -226,6 +233,9 @@ class MembershipAnswer(Answer):
             )
         if _unasked(case):
             said.append(NOT_ASKED_AGAIN)
+        model, of_labels = case.what.model, case.kind is AnswerKind.LABELS
+        if not (of_labels or model is None or not model.may_remember or asks_nearby(model, case.candidates, case.kind)):
+            said.append(NOT_ASKED_NEARBY)
         if self.shadows is None:
             said.append("Attacks with shadow models.")
         elif case.n_shadows < N_SHADOWS and case.what.shadows is None:
