@@ -425,6 +425,24 @@ def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed(
         assert any("hardly changed" in one for one in result.not_tested) is (n_asked == 1)
 
 
+@pytest.mark.parametrize("refuses", [(2, 3), (4, 5), (2, 5)])
+def test_a_model_that_refuses_some_changes_is_seen_through_the_others(refuses: tuple[int, int]) -> None:
+    """Of everyone it is asked as they are, hardly changed twice, and a little changed either way."""
+    train, holdout = records()
+    known, n_calls = {row.tobytes() for row in train.features}, Counter[int]()
+
+    def model(X: np.ndarray) -> np.ndarray:
+        n_calls[len(X)] += 1
+        if len(X) == 2 * N and n_calls[len(X)] in refuses:
+            raise ValueError
+        z = X @ [1.0, -1.0, 0.5] + 0.1 * np.sign(np.sin(1e4 * X[:, 0])) * [row.tobytes() in known for row in X]
+        return np.stack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))], axis=1)
+
+    result = audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=QUICK)
+    assert n_calls[2 * N] >= 4
+    assert next(one for one in result.attacks if one.name == "learned").advantage.low > 0.5
+
+
 @pytest.mark.parametrize("members", [True, False])
 @pytest.mark.parametrize(
     ("columns", "jump"),

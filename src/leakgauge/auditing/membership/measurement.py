@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -276,16 +277,16 @@ def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng:
 
     def of(changes: Floats) -> Floats:
         order, changed = rng.permutation(len(features)), features.copy()
-        changed[:, columns] = np.where(whole, np.clip(held + changes, low, high), held + changes)
+        changed[:, columns] = np.clip(held + changes, low, high)
         queries = changed[order].astype(everyone.features.dtype)
         return signal(answers(model, queries, len(everyone.schema.classes))[np.argsort(order)])
 
-    own = signal(told)
-    try:
-        hardly = [] if whole.all() else [own - of(size * spread * ~whole * signs) for size in HARDLY]
-        return [*hardly, 2 * own - of(steps * signs) - of(-steps * signs)]
-    except ModelError:  # what it takes, such as certain numbers, it has answered
-        return []
+    own, found = signal(told), list[Floats]()
+    hardly = [] if whole.all() else [(size * spread * ~whole * signs,) for size in HARDLY]
+    for changes in (*hardly, (steps * signs, -steps * signs)):
+        with suppress(ModelError):  # of the records themselves it has answered
+            found.append(len(changes) * own - sum(of(one) for one in changes))
+    return found
 
 
 def _numeric(records: Records) -> Flags:
