@@ -277,6 +277,13 @@ def test_what_is_searched_must_be_values_of_all_bins(regression):
         infer(model, train, holdout, "gene", search=single(train.schema, "gene"))
 
 
+def test_bins_beside_values_are_said_not_to_be_searched(regression):
+    model, train, holdout, _ = regression
+    age, gene = single(train.schema, "age", edges=(-10, 0, 10)), single(train.schema, "gene")
+    assert "inversion-search" in infer(model, train, holdout, together(age, gene)).left_out
+    assert "inversion-search" not in infer(model, train, holdout, gene).left_out
+
+
 def test_every_attack_is_possible_somewhere():
     for attack in ATTACKS:
         for kind in attack.kinds:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -423,6 +424,40 @@ def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed(
         )
         assert asked.count(120) == n_asked
         assert any("hardly changed" in one for one in result.not_tested) is (n_asked == 1)
+
+
+def test_how_records_are_changed() -> None:
+    """Twice hardly, then by a tenth of a deviation or the smallest step, up and down, within the column's range."""
+    rng, names = np.random.default_rng(0), ["a", "b", "c", "whole"]
+    X = np.column_stack([rng.normal(size=80), rng.choice([0.0, 100.0, 200.0, 500.0], 80), 1e6 + rng.normal(size=80)])
+    table = pd.DataFrame(X, columns=names[:3]).assign(
+        whole=rng.integers(0, 90, 80), few=rng.integers(0, 2, 80), who=[f"p{i:02d}" for i in range(80)]
+    )
+    asked: list[pd.DataFrame] = []
+
+    def model(frame: pd.DataFrame) -> np.ndarray:
+        asked.append(frame.set_index("who").sort_index())
+        return np.full((len(frame), 2), 0.5) + np.outer(np.tanh(frame["a"] / 10), [-0.1, 0.1])
+
+    given = table.assign(y=np.arange(80) % 2)
+    audit(model, train=given[:40], holdout=given[40:], target="y", settings=QUICK)
+    own, *changed = [frame for frame in asked if len(frame) == 80][-5:]
+    assert own.reset_index()[names].equals(table[names])
+    moves = [frame[names] - own[names] for frame in changed]
+    for size, move in zip((1e-3, 1e-6), moves[:2], strict=True):
+        assert move["a"].abs().max() == pytest.approx(size * X[:, 0].std(), rel=1e-6)
+        assert (move["whole"] == 0).all()
+    for move in moves[2:]:
+        assert move["a"].abs().max() == pytest.approx(0.1 * X[:, 0].std(), rel=1e-6)
+        assert move["b"].abs().max() == 100
+        assert set(move["whole"].abs()) <= {0, 1, 2, round(0.1 * table["whole"].std(ddof=0))}
+    inside = (moves[2]["a"] + moves[3]["a"])[own["a"].abs() < 1]
+    assert len(inside) > 40
+    assert inside.abs().max() < 1e-12
+    for frame in changed:
+        assert (frame["few"] == own["few"]).all()
+        for name in names:
+            assert table[name].min() <= frame[name].min() <= frame[name].max() <= table[name].max()
 
 
 @pytest.mark.parametrize("refuses", [(2, 3), (4, 5), (2, 5)])

@@ -130,6 +130,25 @@ def test_a_model_that_reacts_to_nothing_but_the_exact_value_is_searched_for_it()
     assert any(f"The model was queried with {n_ages} values, of each bin several." in note for note in result.notes)
 
 
+def test_a_search_that_was_taken_out_does_not_let_a_column_pass():
+    """Of bins it is wanted; of a column whose values are all tried it is not."""
+    _, result = inferred(lambda frame: frame["age"].to_numpy(), table(), table(seed=1, first=1000))
+    document = Document.of("ages", [result])
+    (written,) = document.audits
+    (column,) = written.attributes
+
+    def judged(column):
+        others = tuple(one for one in written.findings if "attribute advantage" not in one.measure)
+        audit = dataclasses.replace(written, findings=others, attributes=(column,))
+        found = apply(dataclasses.replace(document, audits=(audit,)), Limits(advantage=0.3)).audits[0].findings
+        return next(one for one in found if "attribute advantage" in one.measure)
+
+    without = tuple(one for one in column.attacks if one.name != "inversion-search")
+    assert "lacks the attack" not in judged(column).reason
+    assert "lacks the attack inversion-search" in judged(dataclasses.replace(column, attacks=without)).reason
+    assert "lacks the attack" not in judged(dataclasses.replace(column, attacks=without, scope="")).reason
+
+
 def test_the_search_is_that_of_a_loop():
     """Slow twin: each record and each value by itself, the nearest response, its bin."""
     train, holdout = ages_of_people(40, 0), ages_of_people(40, 1, 1000)

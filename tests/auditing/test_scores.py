@@ -725,3 +725,19 @@ def test_null_models_that_agree_for_reasons_of_their_own_are_not_taken_for_round
     shares = rng.integers(5, 45, (16, 12)) / rng.integers(45, 60, (16, 12))
     assert unseen("probabilities", np.take_along_axis(shares, leaves, axis=1)) is None
     assert unseen("loss", np.where(x < 0.3, np.float32(1e-7) * rng.integers(0, 3, x.shape), x)) is None  # certain
+
+
+@pytest.mark.parametrize("off", [1e-4, 1e-7, 1e-12])
+@pytest.mark.parametrize("members", [True, False])
+def test_sums_of_probabilities_are_seen(off: float, members: bool) -> None:
+    """Members' add up to 1 and all others' to a little more; null: those of half of either."""
+    rng = np.random.default_rng(0)
+    p, labels = rng.dirichlet(np.ones(3), 800), rng.integers(0, 3, 800)
+    marked = MARKED if members else np.arange(800) % 2 == 0
+    given = np.where(marked[:, None], p, p * (1 + off))
+    result = audit_scores(MARKED, probabilities=given, labels=labels, groups={"site": labels}, settings=SETTINGS)
+    learned = next(one for one in result.attacks if one.name == "learned").advantage
+    assert learned.low > 0.8 if members else learned.low <= 0 <= learned.high
+
+
+MARKED = np.arange(800) < 400
