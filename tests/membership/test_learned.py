@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import DataError, ModelError
-from leakgauge.membership import everyone_as_target, learned
+from leakgauge.membership import MembershipEvidence, everyone_as_target, learned
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.records import Units
 from leakgauge.statistics import advantage_of_decisions
@@ -385,6 +385,16 @@ def test_numbers_beside_the_answers_are_looked_at_by_rank():
     np.testing.assert_array_equal(
         learned.cross_fitted(*asked, seed=0, beside=np.empty((1000, 0))), learned.cross_fitted(*asked, seed=0)
     )
+
+
+def test_numbers_beside_the_answers_stay_with_their_records():
+    rng = np.random.default_rng(5)
+    beside, rows = rng.normal(size=(20, 3)), np.array([4, 2, 9])
+    logs = np.log(rng.dirichlet(np.ones(2), 20))
+    some = MembershipEvidence(KIND, logs, rng.integers(0, 2, 20), beside=beside).about(rows)
+    assert some.beside is not None
+    np.testing.assert_array_equal(some.beside, beside[rows])
+    np.testing.assert_array_equal(some.answers, logs[rows])
 
 
 def test_order_and_names_of_records_do_not_matter_to_features():
