@@ -424,6 +424,11 @@ def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed(
         )
         assert asked.count(120) == n_asked
         assert any("hardly changed" in one for one in result.not_tested) is (n_asked == 1)
+    binned = replace(QUICK, released="binned")
+    result = audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=binned)
+    assert any("hardly changed" in one for one in result.not_tested)
+    known = audit(GaussianNB().fit(train.features, train.labels), train=train, holdout=holdout, settings=QUICK)
+    assert not any("hardly changed" in one for one in known.not_tested)
 
 
 def test_how_records_are_changed() -> None:
@@ -475,6 +480,7 @@ def test_a_model_that_refuses_some_changes_is_seen_through_the_others(refuses: t
 
     result = audit(FunctionProbabilities(model, train.schema), train=train, holdout=holdout, settings=QUICK)
     assert n_calls[2 * N] >= 4
+    assert any("hardly changed" in one for one in result.not_tested)
     assert next(one for one in result.attacks if one.name == "learned").advantage.low > 0.5
 
 

@@ -61,6 +61,8 @@ class Case(Outline):
 
     Args:
         answers: what is released about the candidates ``[n, k]``: log-probabilities, or numbers.
+        beside: what else is known of each answer ``[n, b]``, such as what it added up to.
+        asked_nearby: whether the model answered about records that are hardly changed.
         is_member: which candidates are members, bool ``[n]``.
         given: the subject with the whole holdout, without rows that repeat others.
         judged: places of the candidates among all records of that subject, training records first, int ``[n]``.
@@ -77,6 +79,7 @@ class Case(Outline):
 
     answers: Floats
     beside: Floats
+    asked_nearby: bool
     is_member: Flags
     given: Subject
     judged: Indices
@@ -239,6 +242,7 @@ def open_case(
         shadows=wants_shadows(told.kind, settings, learner=what.learner is not None or what.shadows is not None),
         answers=told.answers[judged],
         beside=told.beside[judged],
+        asked_nearby=told.asked_nearby,
         is_member=is_member,
         given=what,
         judged=judged,
@@ -295,6 +299,7 @@ class _Released:
         n_moved: about how many of whom an answer changes when asked again.
         n_again: how many were asked about again.
         beside: what else is known of each answer ``[n, b]``.
+        asked_nearby: whether the model answered about records that are hardly changed.
     """
 
     kind: AnswerKind
@@ -302,13 +307,14 @@ class _Released:
     n_moved: int
     n_again: int
     beside: Floats
+    asked_nearby: bool
 
     __repr__ = shapes
 
 
 def _asked(what: Subject, everyone: Records, settings: Settings, execution: Execution) -> _Released:
     """What is released about everyone."""
-    features, n_moved, n_again = everyone.features, 0, 0
+    features, n_moved, n_again, asked_nearby = everyone.features, 0, 0, False
     beside: list[Floats] = []
     if what.model is not None:
         n_classes = len(what.train.schema.classes)
@@ -326,7 +332,8 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
             whose, moved = np.append(whose, everyone.units.of_row[before]), np.append(moved, moved_before)
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
             if settings.released is ReleasedOutputs.AS_IS:
-                near = nearby(what.model, everyone, kind, told, AuditStream.NEARBY.generator(settings.seed))
+                rng = AuditStream.NEARBY.generator(settings.seed)
+                near, asked_nearby = nearby(what.model, everyone, kind, told, rng)
                 beside = near if sums is None else [sums, *near]
         except UserCodeError as error:
             differ = _other_columns(what)
@@ -351,7 +358,7 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
     released = released_kind(kind, settings)
     answered = settings.release(told) if kind is AnswerKind.PROBABILITIES else told
     columns = np.stack(beside, axis=1) if beside else np.empty((len(told), 0))
-    return _Released(released, answered, n_moved, n_again, columns)
+    return _Released(released, answered, n_moved, n_again, columns, asked_nearby)
 
 
 def _told(model: Model, features: Floats, n_classes: int, rng: np.random.Generator) -> tuple[Floats, Floats | None]:

@@ -244,7 +244,9 @@ def asks_nearby(model: Model, everyone: Records, kind: AnswerKind) -> bool:
     )
 
 
-def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng: np.random.Generator) -> list[Floats]:
+def nearby(
+    model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng: np.random.Generator
+) -> tuple[list[Floats], bool]:
     """How what is said of each record differs from what is said of changed ones ``[n]``, in some ways, code willing.
 
     Of probabilities by the logits of the record's own class, of values by these. An answer for a member alone, kept in
@@ -259,9 +261,12 @@ def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng:
         kind: of its answers.
         told: what it answered about them.
         rng: draws the changes, and in which order it is asked.
+
+    Returns:
+        The differences, and whether it answered about all changes.
     """
     if not asks_nearby(model, everyone, kind):
-        return []
+        return [], False
     features, columns = everyone.features.astype(np.float64), np.flatnonzero(_numeric(everyone))
     held = features[:, columns]
     whole = np.array([everyone.schema.columns[place].dtype in INTEGERS for place in columns])
@@ -283,10 +288,11 @@ def nearby(model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng:
 
     own, found = signal(told), list[Floats]()
     hardly = [] if whole.all() else [(size * spread * ~whole * signs,) for size in HARDLY]
-    for changes in (*hardly, (steps * signs, -steps * signs)):
+    every = [*hardly, (steps * signs, -steps * signs)]
+    for changes in every:
         with suppress(ModelError):  # of the records themselves it has answered
             found.append(len(changes) * own - sum(of(one) for one in changes))
-    return found
+    return found, len(found) == len(every)
 
 
 def _numeric(records: Records) -> Flags:

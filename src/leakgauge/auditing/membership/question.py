@@ -37,7 +37,6 @@ from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
-    asks_nearby,
     association,
     carry_out,
     exposed,
@@ -87,7 +86,7 @@ NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries le
 
 NOT_ASKED_NEARBY = (
     "Whether outputs for a record and for one that is hardly changed differ more for members: functions and modules "
-    "are asked this about records with numbers, and endpoints are not."
+    "are asked this where records have numbers and any are accepted, and endpoints are not."
 )
 """The same where code that may remember is not asked."""
 
@@ -233,8 +232,8 @@ class MembershipAnswer(Answer):
             )
         if _unasked(case):
             said.append(NOT_ASKED_AGAIN)
-        model, of_labels = case.what.model, case.kind is AnswerKind.LABELS
-        if not (of_labels or model is None or not model.may_remember or asks_nearby(model, case.candidates, case.kind)):
+        unknown = case.what.model is not None and case.what.model.may_remember and case.kind is not AnswerKind.LABELS
+        if unknown and not case.asked_nearby:
             said.append(NOT_ASKED_NEARBY)
         if self.shadows is None:
             said.append("Attacks with shadow models.")
