@@ -8,6 +8,7 @@ is a twin of the numpy trainer, which is the faster one there.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -174,8 +175,8 @@ class _Block:
             self._steps()
             return
         with torch.cuda.device(self.flat.device):
+            side = _side_stream(self.flat.device)
             if not self.warm:
-                side = torch.cuda.Stream()
                 side.wait_stream(torch.cuda.current_stream())
                 with torch.cuda.stream(side):
                     self._steps()
@@ -184,7 +185,7 @@ class _Block:
                 return
             if self.graph is None:
                 self.graph = torch.cuda.CUDAGraph()
-                with torch.cuda.graph(self.graph):
+                with torch.cuda.graph(self.graph, stream=side):
                     self._steps()
             self.graph.replay()
 
@@ -231,6 +232,12 @@ class _Block:
         if self.network.alpha:
             gradient[:, :n_weights].addcmul_(decayed, penalty)
         self.optimiser.step(self.flat, gradient, present, self.rate)
+
+
+@cache
+def _side_stream(device: Any) -> Any:
+    """The stream of a device that epochs are recorded on: one, as cuBLAS keeps memory for each stream for good."""
+    return imported().cuda.Stream(device)
 
 
 def _optimiser(network: Network, flat: Tensor) -> Optimiser:
