@@ -177,10 +177,11 @@ def test_regressors_are_attacked_by_their_errors():
     y = X[:, 0] + rng.normal(size=400)
     deep = audit(DecisionTreeRegressor(random_state=0), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
     assert deep.verdict is Verdict.FAILS
-    assert {a.name for a in deep.attacks} == {"error-both-known", "error-below-training-error", "lira", "learned"}
+    names = {"error-both-known", "error-below-training-error", "gradients", "lira", "learned"}
+    assert {a.name for a in deep.attacks} == names
     # No error at all: every member stands out from a holdout of which nobody has none.
     assert deep.exposed.n == 200
-    # Three of the attacks know no members: each has its part of 5 %, and a list of m must outdo 200 m / 201 of them.
+    # Four of the attacks know no members: each has its part of 5 %, and a list of m must outdo 200 m / 201 of them.
     assert deep.exposed.fewest == np.ceil(200 / (0.05 / len([a for a in deep.attacks if a.name != "learned"]) * 201))
     assert {record.exposed for record in deep.records if record.member} == {True}
     assert {record.exposed for record in deep.records if not record.member} == {None}

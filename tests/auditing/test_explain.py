@@ -86,7 +86,7 @@ def test_a_regressor(monkeypatch: pytest.MonkeyPatch) -> None:
     what = subject(Ridge(solver="svd"), (_X[:30], y[:30]), (_X[30:], y[30:]))
     found = explain(what, Settings())
     assert found.answers is AnswerKind.VALUES
-    assert found.questions == ("Attacks: error-both-known, error-below-training-error, lira, learned.",)
+    assert found.questions == ("Attacks: error-both-known, error-below-training-error, gradients, lira, learned.",)
     wanted = {"the audited model", "shadow models", "models without one record", "the model on all records, again"}
     assert set(steps(found)) == wanted | {"search for other queries for the records of largest influence"}
     unmeasured = explain(what, Settings(n_influence=0))
@@ -110,7 +110,7 @@ def test_a_model_that_can_only_be_queried() -> None:
     model = FunctionProbabilities(lambda X: np.full((len(X), 2), 0.5), train.schema)
     found = explain(subject(model, train, holdout), Settings())
     assert (found.learner, found.seconds_per_fit, found.seconds, found.steps) == (None, None, 0.0, ())
-    assert found.questions == ("Attacks: gap, confidence, loss-threshold, learned.",)
+    assert found.questions == ("Attacks: gap, confidence, loss-threshold, gradients, learned.",)
 
 
 @pytest.mark.parametrize(("tol", "warned"), [(1e-2, True), (1e-9, False)])

@@ -62,11 +62,12 @@ def test_scores_give_the_numbers_that_the_model_gives(mixed: np.ndarray) -> None
         shadow_scores=np.exp(table.answers)[:, mixed],
         settings=SETTINGS,
     )
-    assert [one.name for one in told.attacks] == [one.name for one in own.attacks]
+    of_answers = [one for one in own.attacks if one.name != "gradients"]  # which needs the records
+    assert [one.name for one in told.attacks] == [one.name for one in of_answers]
     assert told.n_games == own.n_games == 16
     by_row = {"shadow-classifier", "learned"}  # these draw rows, so that another order gives other numbers
     in_order = bool((mixed == np.arange(2 * N)).all())
-    for one, other in zip(own.attacks, told.attacks, strict=True):
+    for one, other in zip(of_answers, told.attacks, strict=True):
         if in_order or one.name not in by_row:
             assert one.advantage.value == pytest.approx(other.advantage.value, abs=1e-9), one.name
             assert one.games is not None

@@ -136,7 +136,8 @@ def test_model_arrays_and_file_give_the_same_numbers(tmp_path: Path, ending: str
     by_file = audit_subject(read_scores(*paths, groups=(), name="forest"), SETTINGS)
     assert by_file.description.classes == ("no", "yes")
     drawn = {"shadow-classifier"} if ending == "parquet" else set()  # it draws from rows in their order
-    for one, other, third in zip(own.attacks, by_arrays.attacks, by_file.attacks, strict=True):
+    of_answers = [one for one in own.attacks if one.name != "gradients"]  # which needs the records
+    for one, other, third in zip(of_answers, by_arrays.attacks, by_file.attacks, strict=True):
         assert one.name == other.name == third.name
         assert other.advantage.value == pytest.approx(one.advantage.value, abs=1e-9), one.name
         if one.name not in drawn:

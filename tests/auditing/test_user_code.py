@@ -74,7 +74,8 @@ def test_one_person_with_a_unique_category_makes_the_attacks_with_shadow_models_
     assert shadows.reason.startswith("4 of 8 shadow models could not be trained or could not predict all records")
     assert "raised ValueError in" in shadows.reason
     assert 'handle_unknown="ignore"' in shadows.remedy
-    assert {attack.name for attack in result.attacks} == {"gap", "confidence", "loss-threshold", "learned"}
+    names = {"gap", "confidence", "loss-threshold", "gradients", "learned"}
+    assert {attack.name for attack in result.attacks} == names
     assert SECRET not in dump(Document.of("x", [result]))
 
 
@@ -120,7 +121,8 @@ def test_the_gate_keeps_what_could_not_be_told_whatever_the_limit():
 
 def test_the_attack_of_a_regressor_is_judged_without_the_person():
     result = audited(Ridge(), *people(n=30, numbers=True))
-    assert {attack.name for attack in result.attacks} == {"error-both-known", "error-below-training-error", "learned"}
+    names = {"error-both-known", "error-below-training-error", "gradients", "learned"}
+    assert {attack.name for attack in result.attacks} == names
     assert of(result, "with shadow models")[0].verdict is Verdict.CANNOT_TELL
 
 

@@ -238,12 +238,13 @@ def test_a_record_that_is_fitted_better_never_scores_lower(attack, kind):
         assert attack.score(replace(held, answers=answers))[row] >= before[row] - 1e-9
 
 
-@every(CASES)
+@every([case for case in CASES if case[0].name != "gradients" or case[1] is AnswerKind.PROBABILITIES])
 def test_inverted_answers_give_negative_advantages_that_nothing_hides(attack, kind):
     """The target answers *worse* on members, by three deviations, while shadow models answer better on theirs.
 
     The advantage is negative and stays so (no clipping to 0), the AUC below one half, and no rule calls it a leak: with
-    100 records of either kind and true rates this far apart, a wrong sign has a probability below 1e-6 for each.
+    100 records of either kind and true rates this far apart, a wrong sign has a probability below 1e-6 for each. Of
+    errors to either side, as here, gradients have no mean that could be inverted.
     """
     held = evidence_of(10, kind, HALF, -3.0, shadow_gain=3.0)
     scores = attack.score(held)

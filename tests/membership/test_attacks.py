@@ -28,6 +28,9 @@ from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, 
 
 ALL = ATTACKS + OFFLINE_ATTACKS
 CASES = [(attack, kind) for attack in ALL for kind in sorted(attack.kinds)]
+BLIND = [(attack, kind) for attack, kind in CASES if attack.name == "gradients" and kind is AnswerKind.VALUES]
+"""Errors to either side that are smaller for members have the same mean gradient as larger ones."""
+
 TOGETHER = [(attack, kind) for attack, kind in CASES if attack.together is not None]
 
 
@@ -79,7 +82,7 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
 HALF = np.arange(400) % 2 == 0
 
 
-@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+@pytest.mark.parametrize(("attack", "kind"), [one for one in CASES if one not in BLIND], ids=named)
 def test_scores_point_towards_members(attack, kind):
     """Members fitted better by 3 standard deviations score higher in mean rank: an AUC above 0.6 with 200 of either.
 
@@ -96,13 +99,13 @@ def test_scores_point_towards_members(attack, kind):
         assert np.all((attack.member_probability(evidence) >= 0) & (attack.member_probability(evidence) <= 1))
 
 
-@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+@pytest.mark.parametrize(("attack", "kind"), [one for one in CASES if one not in BLIND], ids=named)
 def test_inverted_scores_do_not_look_like_members(attack, kind):
     """Members fitted *worse*. Attacks that take a good fit for membership say non-member; those that learn find out."""
     evidence = evidence_of(np.random.default_rng(2), kind, HALF, -3.0)
     called = attack.score(evidence) > 0
     advantage = called[HALF].mean() - called[~HALF].mean()
-    learns = attack.name in {"shadow-classifier", "frequency", "distance", "lira"}
+    learns = attack.name in {"shadow-classifier", "frequency", "distance", "lira", "gradients"}
     assert advantage > 0.1 if learns else advantage <= 0.0
 
 
@@ -192,7 +195,7 @@ def test_what_is_missing_is_named(attack, kind):
     if attack.needs_copies:
         with pytest.raises(ModelError, match="needs predictions for changed copies"):
             attack.score(replace(evidence, steadiness=None))
-    if attack.name == "quantile":
+    if attack.reads_features:
         with pytest.raises(ModelError, match="needs the candidates' features"):
             attack.score(replace(evidence, features=None))
 

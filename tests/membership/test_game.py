@@ -238,7 +238,7 @@ def test_attacks_say_what_they_need():
     assert [a.name for a in ATTACKS if a.possible(AnswerKind.LABELS, shadows=False)] == ["gap"]
     assert [a.name for a in ATTACKS if a.possible(AnswerKind.LABELS, shadows=True)] == ["gap", "frequency", "distance"]
     regression = [a.name for a in ATTACKS if a.possible(AnswerKind.VALUES, shadows=False)]
-    assert regression == ["error-both-known", "error-below-training-error"]
+    assert regression == ["error-both-known", "error-below-training-error", "gradients"]
 
 
 # ---------------------------------------------------------------- games played from records to rates

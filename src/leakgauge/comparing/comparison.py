@@ -446,7 +446,10 @@ class _Games:
         if table.failures:
             reason = next(iter(table.failures.values()))
             return f"{len(table.failures)} of {len(table)} models could not be trained ({reason})"
-        play = partial(everyone_as_target, table, self.pool.labels, attack, seed=self.seed, features=self.pool.features)
+        play = partial(
+            everyone_as_target, table, self.pool.labels, attack, seed=self.seed,
+            features=self.pool.features, n_categories=self.pool.schema.n_categories,
+        )  # fmt: skip
         found = play()
         require_repeatable(attack, found.scores[:1], lambda: play(targets=np.zeros(1, dtype=np.int64)).scores)
         first, second = (

@@ -11,6 +11,7 @@ from leakgauge.membership import (
     distance,
     frequency,
     gaussian_error,
+    gradients,
     learned,
     likelihood_ratio,
     loss_threshold,
@@ -34,6 +35,7 @@ ATTACKS: tuple[MembershipAttack, ...] = (
     shadow_classifier.ATTACK,
     frequency.ATTACK,
     distance.ATTACK,
+    gradients.ATTACK,
     relative.ATTACK,
     likelihood_ratio.ATTACK,
 )

@@ -70,6 +70,7 @@ class MembershipEvidence:
             are, and nothing else.
         beside: what else the auditor knows of each answer ``[n, b]``, such as what it added up to, or how far it is
             from that about a record that is hardly changed.
+        n_categories: of each feature, 0 for numbers ``[d]``; by default all are numbers.
     """
 
     kind: AnswerKind
@@ -89,6 +90,7 @@ class MembershipEvidence:
     copies: Units | None = None
     alike: Units | None = None
     beside: Floats | None = None
+    n_categories: NDArray[np.int64] | None = None
 
     __repr__ = shapes
 

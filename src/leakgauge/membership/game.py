@@ -122,7 +122,7 @@ def population_game(
     table = train_many(learner, copies, subsets, population.features, seed=seed, execution=execution)
     table = replace(table, subsets=DenseSubsets(counts > 0))
     ceiling = float(np.maximum(counts[:n_models] / size - 1 / n, 0).sum(axis=1).mean())
-    return _played(table, population.labels, attacks, counts, n_models, seed, ceiling)
+    return _played(table, population, attacks, counts, n_models, seed, ceiling)
 
 
 def _with_copies(population: Records, counts: Indices) -> tuple[Records, DenseSubsets]:
@@ -141,7 +141,7 @@ def _with_copies(population: Records, counts: Indices) -> tuple[Records, DenseSu
 
 def _played(
     table: PredictionTable,
-    labels: NDArray[np.generic],
+    population: Records,
     attacks: Sequence[MembershipAttack],
     counts: Indices,
     n_models: int,
@@ -155,7 +155,7 @@ def _played(
 
     Args:
         table: answers about the candidates ``[models, n, k]``.
-        labels: the candidates' classes or values ``[n]``.
+        population: the candidates ``[n]``.
         attacks: on each.
         counts: how often each candidate is among the member challenges to each model, ``[models, n]``; among the
             non-members it is once.
@@ -168,12 +168,15 @@ def _played(
     if len(attacked) < 2:
         raise DataError(f"at least 2 models must be attacked, got {len(attacked)} that could be trained")
     shadows = table.rows(others) if len(others) else None
+
+    def held(model: int) -> MembershipEvidence:
+        found = _evidence(table, population.labels, model, shadows, LONG_BIN_WIDTH, seed)
+        return replace(found, features=population.features, n_categories=population.schema.n_categories)
+
     results = []
     for attack in attacks:
         _refuse_impossible(attack, table.kind)
-        said = np.stack(
-            [_says_member(attack, _evidence(table, labels, m, shadows, LONG_BIN_WIDTH, seed)) for m in attacked]
-        )
+        said = np.stack([_says_member(attack, held(m)) for m in attacked])
         tpr, fpr = (said * counts[attacked]).sum(axis=1) / counts[attacked].sum(axis=1), said.mean(axis=1)
         estimates = (mean(tpr, lower=0, upper=1), mean(fpr, lower=0, upper=1), mean(tpr - fpr, lower=-1, upper=1))
         results.append(GameResult(attack.name, *estimates, ceiling))
@@ -264,6 +267,7 @@ def everyone_as_target(
     seed: int = 0,
     targets: Indices | None = None,
     features: Floats | None = None,
+    n_categories: Indices | None = None,
     units: Units | None = None,
 ) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
@@ -286,6 +290,7 @@ def everyone_as_target(
         seed: for attacks that draw random numbers.
         targets: the models that play the target, by default all; the others still play shadows.
         features: encoded features of the pool ``[n, d]``, for attacks that read them.
+        n_categories: of each feature, 0 for numbers ``[d]``; by default all are numbers.
         units: whose record each is; a person's are all in a training set or none, and her score is their mean. By
             default each record is by itself.
 
@@ -307,7 +312,12 @@ def everyone_as_target(
     opposed, complements = _opposed(everyone, playing)
     clusters, chance = np.where(complements >= 0, np.minimum(playing, complements), playing), None
     if attack.train is not None:
-        scores = _by_halves(attack.train, table, labels, playing, width, seed)
+
+        def held_by_halves(model: int, shadows: PredictionTable) -> MembershipEvidence:
+            held = _evidence(table, labels, model, shadows, width, seed)
+            return replace(held, features=features, n_categories=n_categories)
+
+        scores = _by_halves(attack.train, table, playing, held_by_halves)
     elif attack.together is not None:
         scores = attack.together(SharedTableGame(table, labels, playing, width, opposed))
     else:
@@ -318,7 +328,7 @@ def everyone_as_target(
 
         def evidence(t: int, model: int) -> MembershipEvidence:
             held = _evidence(table, labels, model, others(t, model), width, seed)
-            return replace(held, features=features, units=units)
+            return replace(held, features=features, n_categories=n_categories, units=units)
 
         scores = np.empty((len(playing), len(labels)))
         for t, model in enumerate(playing):
@@ -334,10 +344,8 @@ def everyone_as_target(
 def _by_halves(
     train: Callable[[MembershipEvidence], Callable[[MembershipEvidence], Floats]],
     table: PredictionTable,
-    labels: NDArray[np.generic],
     targets: Indices,
-    width: float,
-    seed: int,
+    held: Callable[[int, PredictionTable], MembershipEvidence],
 ) -> Floats:
     """Scores ``[t, n]`` of an attack whose model is trained on one half of the models and judges the other half.
 
@@ -347,12 +355,12 @@ def _by_halves(
     own = np.arange(len(table))
     _, pair = np.unique(np.where(complements >= 0, np.minimum(own, complements), own), return_inverse=True)
     first = pair < (pair.max() + 1) // 2
-    scores = np.empty((len(targets), len(labels)))
+    scores = np.empty((len(targets), table.answers.shape[1]))
     for half in (first, ~first):
         shadows = table.rows(np.flatnonzero(~half))
         judge: Callable[[MembershipEvidence], Floats] | None = None
         for t in np.flatnonzero(half[targets]):
-            evidence = _evidence(table, labels, int(targets[t]), shadows, width, seed)
+            evidence = held(int(targets[t]), shadows)
             judge = judge or train(evidence)
             scores[t] = judge(evidence)
     return scores

@@ -18,6 +18,8 @@ from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, E
 OURS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS)
 """Others are the user's, a family by themselves."""
 
+WITHOUT_TAILS = tuple(attack.name for attack in AUDITOR_ATTACKS)
+
 HOLDOUT_NOT_TESTED = "Whether holdout records were trained on, beyond those that equal a training record."
 
 
@@ -45,10 +47,12 @@ def contradictions(
         if not all(_resolved(rate) is (rate.pool is not None and rate.together is not None) for rate in _rates(attack)):
             yield f"the rates of {attack.title} in games do not fit their numbers of false positives"
         tail, n_in, n_out = attack.tail, description.n_train, description.n_holdout
-        family = sum((one.name in OURS) is (attack.name in OURS) for one in part.attacks)
-        level = (1 - rule.confidence) / (4 * family)
-        # The user's attacks share theirs with those that could not be carried out.
-        least = level if attack.name in OURS else 0.0
+        family = [one for one in part.attacks if (one.name in OURS) is (attack.name in OURS)]
+        n_tails = max(1, len(family) - sum(one.name in WITHOUT_TAILS for one in family))
+        level = (1 - rule.confidence) / (4 * n_tails)
+        # The user's attacks share theirs with those that could not be carried out, and in former documents ours with
+        # those that have no tails.
+        least = (1 - rule.confidence) / (4 * len(family)) if attack.name in OURS else 0.0
         if tail is not None and not (
             fits(tail, n_in, n_out, description.overlap, copies=True)
             and least * (1 - ROUNDING) <= tail.level <= level * (1 + ROUNDING)

@@ -214,7 +214,14 @@ def play(
         execution.tell(n_done, len(playable))
         played[one.name] = Played.of(
             everyone_as_target(
-                table, labels, one, width=settings.bin_width, seed=settings.seed, features=features, units=units
+                table,
+                labels,
+                one,
+                width=settings.bin_width,
+                seed=settings.seed,
+                features=features,
+                n_categories=evidence.n_categories,
+                units=units,
             )
         )
     execution.tell(len(playable), len(playable))

@@ -465,7 +465,7 @@ def carry_out(
     )
     levels = _Levels(
         rule.confidence, each, luck, 1 - 2 * level, bonferroni_confidence(rule.confidence, n),
-        (1 - rule.confidence) / (4 * n),
+        (1 - rule.confidence) / (4 * max(1, n - sum(attack.knows_members for attack in attacks))),
     )  # fmt: skip
     played = {} if games is None else games.results(rule.confidence, overlap, among=n)
     return tuple(
@@ -740,6 +740,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         copies=case.overlap.copies,
         alike=case.overlap.alike,
         beside=case.beside,
+        n_categories=case.candidates.schema.n_categories,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

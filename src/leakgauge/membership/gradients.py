@@ -1,0 +1,362 @@
+"""Gradients: does the model lie where the gradients of its training records, and not those of all candidates, add up?
+
+A trained model is a function of means over its training records. Of a logistic regression with weights w and a penalty
+λ|w|²/2 one is known exactly: the gradients of its training records' losses add up to -λw. Those of all candidates have
+another mean, and the difference of the means points to the records that were in. With c the gradient of a record less
+the mean of all, G the covariance of gradients, and u that difference, the log-likelihood ratio of "in" against "out",
+where a random share q of the candidates was in, n of them, is up to a factor
+
+    uᵀG⁻¹c - (1 - 2q)/(2n) cᵀG⁻¹c,
+
+Rao's score test of the record. With p parameters the scores of members and others are sqrt(p/(n(1 - q))) standard
+deviations apart, however strong the penalty: it is a matter of the number of parameters alone. What a model answers
+about one record shows a part of it, which is small where a few directions drown the others in every answer.
+
+Gradients are those of a linear model of the columns of the records: what the model says less what is true, times the
+column. They need its answers about the candidates, and no more. How u follows from the mean gradient, and from the
+weights of the linear model that is nearest to the answers, is learned from shadow models, whose training records the
+attacker knows: no penalty, scaling or solver has to be known. Without shadow models u is minus the mean gradient, less
+what penalties explain of it. Of a model that is not linear it sees the linear part.
+
+Where membership has nothing to do with the answers, all candidates are alike to it: its expected advantage is 0.
+
+Source: derived; Rao 1948 (score test), with the candidates as a finite population. Leemann et al. 2023 (arXiv
+2306.07273) have the same ratio for steps of stochastic gradient descent, Suri et al. 2024 (arXiv 2406.11544) for an
+attacker who knows all other records; :mod:`leakgauge.membership.score_test` is for one who has records of his own, and
+the coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.errors import DataError, ModelError
+from leakgauge.escaping import shapes
+from leakgauge.membership.attack import NUMBERS, MembershipAttack
+from leakgauge.membership.evidence import MembershipEvidence
+from leakgauge.models import AnswerKind
+
+MAX_DIRECTIONS = 1000
+"""Directions of gradients that are looked at, at most."""
+
+MAX_WORK = 1e9
+"""Candidates times squared directions, at most: less than a second for each model."""
+
+NUMBERS_AT_ONCE = 20_000_000
+"""Numbers of columns, and of gradients, that are held in memory."""
+
+SMALLEST_SPREAD = 1e-9
+"""Standard deviation of a column, in units of its mean, below which it does not vary."""
+
+SMALLEST_VARIANCE = 1e-20
+"""Of a direction, in units of the largest, below which gradients do not vary along it."""
+
+SMALLEST_LOG = -30.0
+"""Logarithms of probabilities below are cut off: one of 0 has no weights."""
+
+LARGEST_VALUE = 1e6
+"""Standard deviations of the true values to which predictions are cut off."""
+
+RIDGE = 0.01
+"""Added to the correlations of gradients: there may be more directions than candidates."""
+
+RIDGE_OF_COLUMNS = 1e-9
+"""Added to the correlations of columns: those of categories add up to 1."""
+
+PRIOR = 10.0
+"""What is assumed where there are no shadow models weighs as much as so many of their numbers."""
+
+INTERCEPT, NUMBER, CATEGORY, MIXED = range(4)
+"""Kinds of columns: of each, what is sought follows in its own way from what is known."""
+
+N_KNOWN = 4
+"""For each direction: the mean gradient, and how a squared penalty on weights of columns as they are, of columns that
+were scaled, and an absolute penalty would move it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """What gradients are taken by: 1, numbers, and categories, standardised among all candidates.
+
+    Args:
+        numbers: their places among the features, int ``[a]``.
+        places: those of the categories, int ``[b]``.
+        codes: the categories ``[b]``.
+        middle: mean of each number and category ``[a + b]``.
+        spread: standard deviation of each ``[a + b]``.
+        mixture: random combinations that take the place of them all ``[1 + a + b, p]``, where they are too many.
+    """
+
+    numbers: Indices
+    places: Indices
+    codes: Indices
+    middle: Floats
+    spread: Floats
+    mixture: Floats | None = None
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, features: Floats, n_categories: Indices | None, most: int, rng: np.random.Generator) -> _Columns:
+        """Those of some candidates that vary.
+
+        Args:
+            features: encoded ``[n, d]``; NaN is missing, and counts as the mean.
+            n_categories: of each, 0 for numbers ``[d]``; by default all are numbers.
+            most: columns.
+            rng: draws combinations where there are more.
+        """
+        counts = np.zeros(features.shape[1], dtype=np.int64) if n_categories is None else n_categories
+        numbers, categories = np.flatnonzero(counts == 0), np.flatnonzero(counts)
+        places = np.repeat(categories, counts[categories])
+        codes = np.concatenate([np.arange(n) for n in counts])
+        middle, spread = _moments(features[:, numbers])
+        varies = np.isfinite(spread) & (spread > SMALLEST_SPREAD * np.abs(middle))
+        shares = np.array([np.mean(features[:, place] == code) for place, code in zip(places, codes, strict=True)])
+        there = (shares > 0) & (shares < 1)
+        found = cls(
+            numbers[varies], places[there], codes[there],
+            np.concatenate([middle[varies], shares[there]]),
+            np.concatenate([spread[varies], np.sqrt(shares * (1 - shares))[there]]),
+        )  # fmt: skip
+        p = 1 + len(found.middle)
+        return found if p <= most else replace(found, mixture=rng.normal(size=(p, most)) / math.sqrt(p))
+
+    @property
+    def kinds(self) -> Indices:
+        """Of each ``[p]``."""
+        if self.mixture is not None:
+            return np.full(self.mixture.shape[1], MIXED)
+        return np.repeat([INTERCEPT, NUMBER, CATEGORY], [1, len(self.numbers), len(self.places)])
+
+    @property
+    def scales(self) -> Floats:
+        """Standard deviation of each in its own unit ``[p]``, in units of the largest."""
+        return np.concatenate([[1.0], self.spread / self.spread.max(initial=0.0)])
+
+    def __call__(self, features: Floats) -> Floats:
+        """The columns of some records ``[m, p]``."""
+        held = np.hstack([features[:, self.numbers], features[:, self.places] == self.codes])
+        held = np.hstack([np.ones((len(held), 1)), np.nan_to_num((held - self.middle) / self.spread)])
+        return held if self.mixture is None else held @ self.mixture
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What a model says of the candidates.
+
+    Args:
+        errors: what it says less what is true ``[n, k]``: probabilities of the classes (of two that of the second
+            says all), or values.
+        signals: what a linear model would be linear in ``[n, k]``: logarithms of these, less their mean, or values.
+    """
+
+    errors: Floats
+    signals: Floats
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> _Told:
+        """From its answers, log-probabilities ``[n, classes]`` or values ``[n, 1]``."""
+        if kind is AnswerKind.VALUES:
+            true = np.asarray(labels, dtype=np.float64)[:, None]
+            unit = float(true.std()) or 1.0
+            said = np.clip((answers - true.mean()) / unit, -LARGEST_VALUE, LARGEST_VALUE)
+            return cls(said - (true - true.mean()) / unit, said)
+        logs = np.maximum(answers, SMALLEST_LOG)
+        true = np.asarray(labels, dtype=np.int64)[:, None] == np.arange(answers.shape[1])
+        first = 1 if answers.shape[1] == 2 else 0
+        return cls((np.exp(logs) - true)[:, first:], (logs - logs.mean(axis=1, keepdims=True))[:, first:])
+
+
+def _moments(numbers: Floats) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each column ``[n, d]``, of the numbers that are there."""
+    there = ~np.isnan(numbers)
+    n_there = np.maximum(1, there.sum(axis=0))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large to be squared is left out
+        middle = np.where(there, numbers, 0.0).sum(axis=0) / n_there
+        spread = np.sqrt(np.where(there, (numbers - middle) ** 2, 0.0).sum(axis=0) / n_there)
+    return middle, spread
+
+
+class _Gradients:
+    """Of the losses of all candidates under some models.
+
+    Args:
+        evidence: the candidates.
+    """
+
+    def __init__(self, evidence: MembershipEvidence) -> None:
+        if evidence.features is None:
+            raise ModelError("this attack needs the candidates' features, which are not in the evidence")
+        self.features = np.asarray(evidence.features, dtype=np.float64)
+        self.n, n_columns = len(self.features), evidence.answers.shape[1]
+        if self.n == 0:
+            raise DataError("labels must be of at least one candidate, got none")
+        if evidence.kind is AnswerKind.PROBABILITIES and n_columns < 2:
+            raise ModelError("probabilities must be of two classes or more, got one")
+        self.n_outputs = 1 if n_columns == 2 else n_columns
+        most = max(1, int(min(MAX_DIRECTIONS, math.sqrt(MAX_WORK / self.n))) // self.n_outputs)
+        rng = np.random.default_rng(evidence.seed)
+        self.columns = _Columns.of(self.features, evidence.n_categories, most, rng)
+        self.kinds = self.columns.kinds
+        self.size = max(1, NUMBERS_AT_ONCE // (1 + len(self.columns.middle)))
+        self._held = self.columns(self.features) if self.n <= self.size else None
+
+    def parts(self) -> Iterator[tuple[slice, Floats]]:
+        """Some candidates at a time, and their columns."""
+        if self._held is not None:
+            yield slice(self.n), self._held
+            return
+        for start in range(0, self.n, self.size):
+            part = slice(start, start + self.size)
+            yield part, self.columns(self.features[part])
+
+    def known(self, told: Sequence[_Told], members: Flags | None = None) -> tuple[Floats, Floats]:
+        """What is known of each of m models, and what is sought where its training records are known.
+
+        Args:
+            told: by each.
+            members: which candidates each was trained on, bool ``[m, n]``.
+
+        Returns:
+            Known ``[m, N_KNOWN, p, k]``, and sought ``[m, p, k]``, the mean gradient of training records less that of
+            all.
+        """
+        p = len(self.kinds)
+        middle, inside, signal = (np.zeros((len(told), p, self.n_outputs)) for _ in range(3))
+        products = np.zeros((p, p))
+        for part, held in self.parts():
+            products += held.T @ held / self.n
+            for m, one in enumerate(told):
+                middle[m] += held.T @ one.errors[part] / self.n
+                signal[m] += held.T @ one.signals[part] / self.n
+                if members is not None:
+                    of_members = members[m][part, None] / members[m].sum()
+                    inside[m] += held.T @ (one.errors[part] * of_members)
+        if self.columns.mixture is not None:
+            nothing = np.zeros_like(middle)
+            return np.stack([-middle, *[nothing] * (N_KNOWN - 1)], axis=1), inside - middle
+        factor = cho_factor(products + RIDGE_OF_COLUMNS * np.eye(p))
+        weights = np.stack([cho_solve(factor, one) for one in signal])
+        weights[:, self.kinds == INTERCEPT] = 0.0  # are not penalised
+        scales = self.columns.scales[:, None]
+        return np.stack([-middle, weights / scales**2, weights, np.sign(weights) / scales], axis=1), inside - middle
+
+    def of(self, told: _Told) -> Iterator[Floats]:
+        """Of some candidates at a time ``[records, p * k]``."""
+        for part, held in self.parts():
+            yield (held[:, :, None] * told.errors[part, None, :]).reshape(len(held), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Relation:
+    """How what is sought follows from what is known.
+
+    Args:
+        factors: of what is known, for each kind of column ``[kinds, N_KNOWN]``.
+        share: of what is sought that follows, in [0, 1].
+    """
+
+    factors: Floats
+    share: float
+
+    __repr__ = shapes
+
+    @classmethod
+    def learned(cls, kinds: Indices, known: Floats, sought: Floats) -> _Relation:
+        """By least squares from m models, ``[m, N_KNOWN, p, k]`` and ``[m, p, k]``."""
+        factors, left = np.zeros((MIXED + 1, N_KNOWN)), 0.0
+        for kind in np.unique(kinds):
+            x = known[:, :, kinds == kind].transpose(0, 2, 3, 1).reshape(-1, N_KNOWN)
+            y = sought[:, kinds == kind].ravel()
+            sizes = np.sqrt(np.mean(x**2, axis=0))
+            sizes[sizes == 0] = 1.0
+            assumed = sizes * (np.arange(N_KNOWN) == 0)
+            products = (x / sizes).T @ (x / sizes) + PRIOR * np.eye(N_KNOWN)
+            factors[kind] = np.linalg.solve(products, (x / sizes).T @ y + PRIOR * assumed) / sizes
+            left += float(((y - x @ factors[kind]) ** 2).sum())
+        whole = float((sought**2).sum())
+        return cls(factors, max(0.0, 1 - left / whole) if whole else 0.0)
+
+    @classmethod
+    def assumed(cls, known: Floats, solved: Callable[[Floats], Floats]) -> _Relation:
+        """Minus the mean gradient less what penalties explain of it, by generalised least squares.
+
+        Args:
+            known: of one model ``[N_KNOWN, p, k]``.
+            solved: vectors ``[m, p * k]`` times the inverse of the covariance of gradients.
+        """
+        middle, *penalties = known.reshape(N_KNOWN, -1)
+        x = np.stack(penalties)
+        by = solved(x)
+        found = np.linalg.lstsq(by @ x.T, -by @ middle, rcond=None)[0]
+        return cls(np.tile(np.concatenate([[1.0], found]), (MIXED + 1, 1)), 1.0)
+
+    def of(self, kinds: Indices, known: Floats) -> Floats:
+        """What is sought ``[p * k]`` of what is known of one model ``[N_KNOWN, p, k]``."""
+        return np.asarray(np.einsum("pb,bpk->pk", self.factors[kinds], known).ravel())
+
+
+def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Floats]:
+    """The attack with what is learned from shadow models, where there are any."""
+    gradients, learned = _Gradients(evidence), None
+    if evidence.shadows is not None:
+        table = evidence.shadow_table
+        known = [m for m, inside in enumerate(table.members) if inside.any()]
+        told = [_Told.of(table.kind, table.answers[m], evidence.labels) for m in known]
+        if known:
+            learned = _Relation.learned(gradients.kinds, *gradients.known(told, table.members[known]))
+    return lambda target: _judged(gradients, learned, target)
+
+
+def _judged(gradients: _Gradients, learned: _Relation | None, target: MembershipEvidence) -> Floats:
+    told = _Told.of(target.kind, target.answers, target.labels)
+    known = gradients.known([told])[0][0]
+    middle, products = np.zeros(1), np.zeros((1, 1))
+    for part in gradients.of(told):
+        middle, products = middle + part.sum(axis=0) / gradients.n, products + part.T @ part / gradients.n
+    covariance = products - np.outer(middle, middle)
+    variances = np.diag(covariance)
+    sizes = np.where(variances > SMALLEST_VARIANCE * variances.max(), np.sqrt(np.abs(variances)), np.inf)
+    factor = cho_factor(covariance / np.outer(sizes, sizes) + RIDGE * np.eye(len(sizes)))
+
+    def solved(vectors: Floats) -> Floats:
+        return np.asarray(cho_solve(factor, (vectors / sizes).T).T / sizes)
+
+    relation = _Relation.assumed(known, solved) if learned is None else learned
+    direction = solved(relation.of(gradients.kinds, known))
+    share_in = 0.5 if target.members is None else float(target.members.mean())
+    shift = relation.share * (1 - 2 * share_in) / (2 * max(1.0, gradients.n * share_in))
+    scores = []
+    for part in gradients.of(told):
+        centred = part - middle
+        scores.append(centred @ direction)
+        if shift:
+            scores[-1] -= shift * np.einsum("ij,ij->i", centred, solved(centred))
+    return np.concatenate(scores)
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    return _trained(evidence)(evidence)
+
+
+ATTACK = MembershipAttack(
+    "gradients",
+    "Gradients (score test)",
+    "gradient along that of the training records, told from the answers about all candidates",
+    "derived, Rao 1948",
+    NUMBERS,
+    False,
+    _score,
+    reads_features=True,
+    train=_trained,
+)
