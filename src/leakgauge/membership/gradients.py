@@ -291,15 +291,22 @@ class _Relation:
     def assumed(cls, known: Floats, solved: Callable[[Floats], Floats]) -> _Relation:
         """Minus the mean gradient less what penalties explain of it, by generalised least squares.
 
+        They explain some of any gradient: 1/F of what they explain is chance, where they explain F times as much as as
+        many directions would, and stays.
+
         Args:
             known: of one model ``[N_KNOWN, p, k]``.
             solved: vectors ``[m, p * k]`` times the inverse of the covariance of gradients.
         """
         middle, *penalties = known.reshape(N_KNOWN, -1)
         x = np.stack(penalties)
-        by = solved(x)
-        found = np.linalg.lstsq(by @ x.T, -by @ middle, rcond=None)[0]
-        return cls(np.tile(np.concatenate([[1.0], found]), (MIXED + 1, 1)), 1.0)
+        by, whole = solved(x), float(middle @ solved(middle[None])[0])
+        found, _, rank, _ = np.linalg.lstsq(by @ x.T, -by @ middle, rcond=None)
+        explained = -float(found @ (by @ middle))
+        n_left, left = len(middle) - rank, whole - explained
+        ratio = explained * n_left / (rank * left) if rank and n_left > 0 and left > 0 else 0.0
+        kept = max(0.0, 1 - 1 / ratio) if ratio else 0.0
+        return cls(np.tile(np.concatenate([[1.0], kept * found]), (MIXED + 1, 1)), 1.0)
 
     def of(self, kinds: Indices, known: Floats) -> Floats:
         """What is sought ``[p * k]`` of what is known of one model ``[N_KNOWN, p, k]``."""

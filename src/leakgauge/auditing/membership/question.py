@@ -58,7 +58,7 @@ from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tails import largest_odds
 from leakgauge.escaping import one_line, shapes
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, noise_robustness
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, noise_robustness
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
@@ -251,6 +251,8 @@ class MembershipAnswer(Answer):
             said.append(
                 f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records."
             )
+        if case.given.only_scores and case.kind in gradients.ATTACK.kinds:
+            said.append(f"“{gradients.ATTACK.title}”: this attack needs the columns of the records.")
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:
             said.append("Attacks that need known non-members (population attack and quantile regression).")

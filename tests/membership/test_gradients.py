@@ -1,0 +1,301 @@
+"""Gradients: nothing where nothing is known, what theory gives, a twin by hand, and what drowns the rest."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from sklearn.base import clone
+from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from leakgauge import Settings, audit, audit_scores
+from leakgauge.auditing.finding import Verdict
+from leakgauge.auditing.settings import ReleaseRule
+from leakgauge.membership import ATTACKS, MembershipEvidence, everyone_as_target, gradients
+from leakgauge.models import AnswerKind
+from leakgauge.records import Records
+from leakgauge.training import PredictionTable, SklearnLearner, balanced_subsets, train_many
+
+ATTACK = gradients.ATTACK
+NEWTON = LogisticRegression(C=1e6, solver="newton-cholesky", tol=1e-10)
+
+
+def shares(n, n_in, n_models, seed):
+    """Random sets of n_in of n records."""
+    rng = np.random.default_rng(seed)
+    return balanced_subsets(n, n_in, n_models, rng)
+
+
+def played(model, X, y, n_in, n_models=20, seed=0, attack=ATTACK):
+    """The attack in games."""
+    records = Records.from_arrays(X, y)
+    table = train_many(SklearnLearner(model), records, shares(len(y), n_in, n_models, seed), X, seed=seed)
+    return everyone_as_target(table, records.labels, attack, features=X)
+
+
+def drawn(n, d, seed, *, regression=False):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.exp(rng.normal(size=d)) + rng.normal(size=d)
+    score = (X[:, 0] - X[:, 0].mean()) / X[:, 0].std() + rng.logistic(size=n)
+    return X, score if regression else (score > 0).astype(int)
+
+
+def unlike(seed, n=1000):
+    """5 columns that decide and have a standard deviation of 30, and 150 that have 0.3."""
+    rng = np.random.default_rng(seed)
+    X = np.hstack([rng.normal(size=(n, 5)) * 30, rng.normal(size=(n, 150)) * 0.3])
+    return X, (X[:, :5].sum(axis=1) / 30 + rng.logistic(size=n) > 0).astype(int)
+
+
+# Null.
+
+
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("has_shadows", [False, True])
+def test_null_models_of_other_records_have_no_members(regression, has_shadows):
+    """Each model is trained on records of its own, none of them a candidate. Within four standard errors of 0.
+
+    The first half of the candidates are called members, or each model has a set of its own.
+    """
+    model = LinearRegression() if regression else LogisticRegression()
+    found = []
+    for seed in range(40):
+        X, y = drawn(1000, 8, seed, regression=regression)
+        models = [clone(model).fit(X[100 * m : 100 * (m + 1)], y[100 * m : 100 * (m + 1)]) for m in range(1, 9)]
+        told = [one.predict(X[:100])[:, None] if regression else one.predict_log_proba(X[:100]) for one in models]
+        kind = AnswerKind.VALUES if regression else AnswerKind.PROBABILITIES
+        table = PredictionTable(np.stack(told), kind, shares(100, 50, 8, seed), np.arange(8), "elsewhere")
+        half, shadows = np.arange(100) < 50, table if has_shadows else None
+        evidence = MembershipEvidence(kind, told[0], y[:100], features=X[:100], members=half, shadows=shadows)
+        called = ATTACK.score(evidence) > 0
+        found.append(called[:50].mean() - called[50:].mean())
+    assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(40)
+    assert np.std(found) < 0.15
+
+
+# The known answer.
+
+
+@pytest.mark.parametrize(("n", "n_in"), [(400, 200), (500, 100), (250, 200)])
+@pytest.mark.parametrize("model", [LinearRegression(), Ridge(1000.0), NEWTON, LogisticRegression(C=1e-3, tol=1e-8)])
+def test_the_advantage_is_that_of_so_many_parameters(model, n, n_in):
+    """Scores sqrt(p/(n_in (1 - q))) apart, whatever the penalty and the spread of columns: 2 Φ(half of it) - 1.
+
+    It is a little less, as records with larger gradients are told better, and others worse, than on average: no more
+    than 0.06, of advantages from 0.16 to 0.25; 20 models, of which the mean has a standard error of 0.01.
+    """
+    regression = not hasattr(model, "predict_proba")
+    X, y = drawn(n, 15, n_in, regression=regression)
+    found = played(model, X, y, n_in).advantage.value
+    theory = 2 * ndtr(math.sqrt(16 / (n_in * (1 - n_in / n))) / 2) - 1
+    assert theory - 0.06 < found < theory + 0.03
+
+
+@pytest.mark.parametrize(("n", "n_in"), [(500, 100), (250, 200)])
+def test_no_other_threshold_is_better(n, n_in):
+    """Where members are few, or most, the mean of scores is not the best one. Within 0.02, the luck of a search."""
+    X, y = drawn(n, 30, 1, regression=True)
+    found = played(Ridge(1.0), X, y, n_in)
+    thresholds = np.quantile(found.scores, np.linspace(0.02, 0.98, 97))
+    best = max((found.inside > one).mean() - (found.outside > one).mean() for one in thresholds)
+    at_0 = (found.inside > 0).mean() - (found.outside > 0).mean()
+    assert best > 0.2
+    assert at_0 > best - 0.02
+
+
+# The slow twin.
+
+
+def by_hand(errors, columns, penalty=0.0):
+    """Scores of records one after another: half of them were in, and their gradients have the mean -penalty."""
+    n = len(errors)
+    each = [errors[i] * columns[i] for i in range(n)]
+    middle = sum(each) / n
+    covariance = sum(np.outer(one - middle, one - middle) for one in each) / n
+    sizes = np.sqrt(np.diag(covariance))
+    covariance += gradients.RIDGE * np.diag(sizes**2)
+    return np.array([-(penalty + middle) @ np.linalg.solve(covariance, one - middle) for one in each])
+
+
+def test_without_shadow_models_it_is_the_score_test_at_the_mean_gradient():
+    """Of logistic regression without a penalty: the gradients of members add up to 0. Nothing is assumed but that."""
+    X, y = drawn(200, 20, 2)
+    model = NEWTON.fit(X[:100], y[:100])
+    evidence = MembershipEvidence(AnswerKind.PROBABILITIES, model.predict_log_proba(X), y, features=X)
+    columns = np.column_stack([np.ones(200), (X - X.mean(axis=0)) / X.std(axis=0)])
+    twin = by_hand(model.predict_proba(X)[:, 1] - y, columns)
+    found = ATTACK.score(evidence)
+    assert np.corrcoef(found, twin)[0, 1] > 0.85  # penalties are looked for in 3 of 21 directions
+    assert (twin[:100] > 0).mean() - (twin[100:] > 0).mean() > 0.3
+    assert (found[:100] > 0).mean() - (found[100:] > 0).mean() > 0.25
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_penalty_is_learned_from_shadow_models(scaled):
+    """The twin is told how strong it is, and on which columns."""
+    X, y = drawn(400, 20, 3)
+    inner = LogisticRegression(C=0.01, solver="newton-cholesky", tol=1e-10)
+    model = make_pipeline(StandardScaler(), inner) if scaled else inner
+    records, subsets = Records.from_arrays(X, y), shares(400, 200, 17, 4)
+    table = train_many(SklearnLearner(model), records, subsets, X, seed=0)
+    inside = subsets.row(0)
+    own = model.fit(X[inside], y[inside])
+    unit = X[inside].std(axis=0) if scaled else np.ones(20)
+    columns = np.column_stack([np.ones(400), (X - X[inside].mean(axis=0)) / unit])
+    penalty = np.concatenate([[0.0], inner.coef_[0]]) / (0.01 * 200)
+    twin = by_hand(own.predict_proba(X)[:, 1] - y, columns, penalty)
+    evidence = MembershipEvidence(
+        AnswerKind.PROBABILITIES, table.answers[0], y, features=X, shadows=table.rows(np.arange(1, 17)), members=inside
+    )
+    assert np.corrcoef(ATTACK.score(evidence), twin)[0, 1] > 0.99
+    assert np.corrcoef(ATTACK.score(evidence) > 0, twin > 0)[0, 1] > 0.9
+
+
+def test_errors_of_which_the_mean_is_an_artefact_of_the_penalty_are_no_gradients_of_members():
+    """Without shadow models, what a penalty explains is taken off: of strong ones the mean gradient says nothing."""
+    X, y = unlike(0)
+    model = LogisticRegression(C=1e-3, max_iter=5000).fit(X[:500], y[:500])
+    evidence = MembershipEvidence(AnswerKind.PROBABILITIES, model.predict_log_proba(X), y, features=X)
+    columns = np.column_stack([np.ones(1000), (X - X.mean(axis=0)) / X.std(axis=0)])
+    naive, found = by_hand(model.predict_proba(X)[:, 1] - y, columns) > 0, ATTACK.score(evidence) > 0
+    assert abs(naive[:500].mean() - naive[500:].mean()) < 0.1
+    assert found[:500].mean() - found[500:].mean() > 0.18
+
+
+# What it is there for.
+
+
+def test_a_model_whose_answers_about_a_record_show_little_of_it_is_seen():
+    """155 parameters, 500 records: 0.3 by theory. The other attacks have less than half."""
+    X, y = unlike(1)
+    model = LogisticRegression(C=1e-3, max_iter=5000)
+    found = {
+        attack.name: played(model, X, y, 500, attack=attack).advantage.value
+        for attack in ATTACKS
+        if attack.name in ("gradients", "lira", "rmia", "loss-threshold")
+    }
+    assert found.pop("gradients") > 0.24
+    assert max(found.values()) < 0.12
+
+
+def test_an_audit_of_it_fails_also_as_a_function():
+    X, y = unlike(2)
+    model = LogisticRegression(C=1e-3, max_iter=5000).fit(X[:500], y[:500])
+    settings = Settings(n_influence=0, rule=ReleaseRule(dtp=None))
+    for given in (model, model.predict_proba):
+        result = audit(given, train=(X[:500], y[:500]), holdout=(X[500:], y[500:]), settings=settings, progress=False)
+        failed = [one.measure for one in result.findings if one.verdict is Verdict.FAILS]
+        assert "membership advantage, Gradients (score test)" in failed
+        assert not [one for one in failed if one.startswith("membership advantage, ") and "Gradients" not in one]
+
+
+@pytest.mark.parametrize("model", [Lasso(0.1), make_pipeline(StandardScaler(), Lasso(0.1))], ids=["plain", "scaled"])
+def test_absolute_penalties(model):
+    """On 40 columns of unlike spread: those that are left have weights, so that fewer parameters tell of members."""
+    X, y = drawn(400, 40, 5, regression=True)
+    found = played(model, X, y, 200).advantage.value
+    assert found > 0.1
+
+
+# Forms of records and models.
+
+
+def categories(seed, n=600):
+    """Two columns of 12 categories and a number, some missing; the categories as codes, and as columns of 0 and 1."""
+    rng = np.random.default_rng(seed)
+    codes, number = rng.integers(0, 12, (n, 2)), rng.normal(size=n) * 5 + 100
+    one_hot = np.hstack([np.eye(12)[column] for column in codes.T])
+    score = rng.normal(size=12)[codes[:, 0]] + (number - 100) / 5 + rng.logistic(size=n)
+    return np.column_stack([codes, number]).astype(float), np.column_stack([one_hot, number]), (score > 0).astype(int)
+
+
+def test_categories_are_directions_of_their_own():
+    """Codes and columns of 0 and 1 give the same; codes taken for numbers give less."""
+    coded, expanded, y = categories(6)
+    table = train_many(
+        SklearnLearner(make_pipeline(StandardScaler(), LogisticRegression(C=0.05))),
+        Records.from_arrays(expanded, y), shares(600, 300, 20, 6), expanded, seed=0,
+    )  # fmt: skip
+    by_codes, by_columns, by_numbers = (
+        everyone_as_target(table, y, ATTACK, features=features, n_categories=counts).advantage.value
+        for features, counts in ((coded, np.array([12, 12, 0])), (expanded, None), (coded, None))
+    )
+    assert by_codes == pytest.approx(by_columns, abs=0.03)
+    assert by_codes > by_numbers + 0.05
+    assert by_codes > 0.12
+
+
+def evidence_of(X, y, **more):
+    model = LogisticRegression(max_iter=500).fit(X[: len(X) // 2], y[: len(X) // 2])
+    return MembershipEvidence(AnswerKind.PROBABILITIES, model.predict_log_proba(X), y, features=X, **more)
+
+
+def test_units_of_columns_do_not_matter():
+    """Nor do those that do not vary, or are too large to be squared; nor how many candidates are looked at at once."""
+    X, y = drawn(300, 10, 7)
+    evidence = evidence_of(X, y)
+    whole = ATTACK.score(evidence)
+    wide = np.column_stack([X, np.full(300, 3.0), np.where(np.arange(300) % 2, 1e300, -1e300)])
+    np.testing.assert_allclose(ATTACK.score(replace(evidence, features=wide)), whole, rtol=1e-9, atol=1e-12)
+
+
+def test_some_candidates_at_a_time_give_the_same_scores(monkeypatch):
+    X, y = drawn(300, 10, 8)
+    evidence = evidence_of(X, y, members=np.arange(300) < 100)
+    whole = ATTACK.score(evidence)
+    monkeypatch.setattr(gradients, "NUMBERS_AT_ONCE", 11 * 7)
+    np.testing.assert_allclose(ATTACK.score(evidence), whole, rtol=1e-8, atol=1e-10)
+
+
+def test_a_missing_number_counts_as_the_mean():
+    X, y = drawn(300, 10, 9)
+    evidence = evidence_of(X, y)
+    holes, filled = X.copy(), X.copy()
+    holes[::5, 3] = np.nan
+    filled[::5, 3] = np.nanmean(holes[:, 3])
+    found, twin = (ATTACK.score(replace(evidence, features=one)) for one in (holes, filled))
+    assert np.corrcoef(found, twin)[0, 1] > 0.99
+
+
+def test_more_columns_than_are_looked_at_are_mixed(monkeypatch):
+    """120 of them in 60 combinations: less than all, and more than nothing. Without penalties: they cannot be told."""
+    X, y = drawn(400, 120, 10, regression=True)
+    whole = played(LinearRegression(), X, y, 200).advantage.value
+    monkeypatch.setattr(gradients, "MAX_DIRECTIONS", 60)
+    mixed = played(LinearRegression(), X, y, 200).advantage.value
+    assert 0.2 < mixed < whole - 0.1
+
+
+def test_work_is_bounded_whatever_the_number_of_classes(monkeypatch):
+    """The number of directions is that of columns times classes."""
+    rng = np.random.default_rng(11)
+    X, y = rng.normal(size=(200, 6)), rng.integers(0, 9, 200)
+    evidence = evidence_of(X, y)
+    monkeypatch.setattr(gradients, "MAX_DIRECTIONS", 30)
+    held = gradients._Gradients(evidence)
+    assert (len(held.kinds), held.n_outputs) == (3, 9)
+    monkeypatch.setattr(gradients, "MAX_WORK", 200 * 18**2)
+    assert len(gradients._Gradients(evidence).kinds) == 2
+    monkeypatch.setattr(gradients, "MAX_WORK", 1.0)
+    assert len(gradients._Gradients(evidence).kinds) == 1
+    assert np.isfinite(ATTACK.score(evidence)).all()
+
+
+def test_several_classes():
+    """With c classes (c - 1) times the parameters: 200 of 400 records, 16 parameters for each class but one."""
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(400, 15))
+    y = np.argmax(X[:, :4] + rng.gumbel(size=(400, 4)), axis=1)
+    found = played(LogisticRegression(C=100, max_iter=2000), X, y, 200).advantage.value
+    assert found == pytest.approx(2 * ndtr(math.sqrt(48 / 100) / 2) - 1, abs=0.06)
+
+
+def test_a_file_of_scores_has_no_columns():
+    rng = np.random.default_rng(13)
+    p, y = rng.random(200), rng.integers(0, 2, 200)
+    result = audit_scores(np.arange(200) < 100, probabilities=np.stack([1 - p, p], axis=1), labels=y, progress=False)
+    assert "gradients" not in [one.name for one in result.attacks]
+    assert "“Gradients (score test)”: this attack needs the columns of the records." in result.not_tested
