@@ -84,14 +84,14 @@ def test_null_models_of_other_records_have_no_members(regression, has_shadows):
 def test_the_advantage_is_that_of_so_many_parameters(model, n, n_in):
     """Scores sqrt(p/(n_in (1 - q))) apart, whatever the penalty and the spread of columns: 2 Φ(half of it) - 1.
 
-    It is a little less, as records with larger gradients are told better, and others worse, than on average: no more
-    than 0.06, of advantages from 0.16 to 0.25; 20 models, of which the mean has a standard error of 0.01.
+    It is a little less, as records with larger gradients are told better, and others worse, than on average: at
+    least 0.7 of it (0.16 to 0.25 by theory; the mean of 20 models has a standard error of 0.01).
     """
     regression = not hasattr(model, "predict_proba")
     X, y = drawn(n, 15, n_in, regression=regression)
     found = played(model, X, y, n_in).advantage.value
     theory = 2 * ndtr(math.sqrt(16 / (n_in * (1 - n_in / n))) / 2) - 1
-    assert theory - 0.06 < found < theory + 0.03
+    assert 0.7 * theory < found < theory + 0.03
 
 
 @pytest.mark.parametrize(("n", "n_in"), [(500, 100), (250, 200)])
@@ -129,7 +129,7 @@ def test_without_shadow_models_it_is_the_score_test_at_the_mean_gradient():
     twin = by_hand(model.predict_proba(X)[:, 1] - y, columns)
     found = ATTACK.score(evidence)
     assert np.corrcoef(found, twin)[0, 1] > 0.85  # penalties are looked for in 3 of 21 directions
-    assert (twin[:100] > 0).mean() - (twin[100:] > 0).mean() > 0.3
+    assert (twin[:100] > 0).mean() - (twin[100:] > 0).mean() > 0.25
     assert (found[:100] > 0).mean() - (found[100:] > 0).mean() > 0.25
 
 
