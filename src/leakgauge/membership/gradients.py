@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,7 +210,9 @@ class _Gradients:
         self.columns = _Columns.of(self.features, evidence.n_categories, most, rng)
         self.kinds = self.columns.kinds
         self.size = max(1, NUMBERS_AT_ONCE // (1 + len(self.columns.middle)))
-        self._held = self.columns(self.features) if self.n <= self.size else None
+        self._held: Floats | None = None
+        if self.n * len(self.kinds) <= NUMBERS_AT_ONCE:
+            self._held = np.vstack([held for _, held in self.parts()])
 
     def parts(self) -> Iterator[tuple[slice, Floats]]:
         """Some candidates at a time, and their columns."""
@@ -231,11 +234,8 @@ class _Gradients:
             Known ``[m, N_KNOWN, p, k]``, and sought ``[m, p, k]``, the mean gradient of training records less that of
             all.
         """
-        p = len(self.kinds)
-        middle, inside, signal = (np.zeros((len(told), p, self.n_outputs)) for _ in range(3))
-        products = np.zeros((p, p))
+        middle, inside, signal = (np.zeros((len(told), len(self.kinds), self.n_outputs)) for _ in range(3))
         for part, held in self.parts():
-            products += held.T @ held / self.n
             for m, one in enumerate(told):
                 middle[m] += held.T @ one.errors[part] / self.n
                 signal[m] += held.T @ one.signals[part] / self.n
@@ -245,11 +245,19 @@ class _Gradients:
         if self.columns.mixture is not None:
             nothing = np.zeros_like(middle)
             return np.stack([-middle, *[nothing] * (N_KNOWN - 1)], axis=1), inside - middle
-        factor = cho_factor(products + RIDGE_OF_COLUMNS * np.eye(p))
-        weights = np.stack([cho_solve(factor, one) for one in signal])
+        weights = np.stack([cho_solve(self._products, one) for one in signal])
         weights[:, self.kinds == INTERCEPT] = 0.0  # are not penalised
         scales = self.columns.scales[:, None]
         return np.stack([-middle, weights / scales**2, weights, np.sign(weights) / scales], axis=1), inside - middle
+
+    @cached_property
+    def _products(self) -> tuple[Floats, bool]:
+        """The Cholesky factor of the products of columns, for the nearest linear model."""
+        products = RIDGE_OF_COLUMNS * np.eye(len(self.kinds))
+        for _, held in self.parts():
+            products += held.T @ held / self.n
+        factor: tuple[Floats, bool] = cho_factor(products)
+        return factor
 
     def of(self, told: _Told) -> Iterator[Floats]:
         """Of some candidates at a time ``[records, p * k]``."""
@@ -329,7 +337,9 @@ def _judged(gradients: _Gradients, learned: _Relation | None, target: Membership
     told = _Told.of(target.kind, target.answers, target.labels)
     known = gradients.known([told])[0][0]
     middle, products = np.zeros(1), np.zeros((1, 1))
-    for part in gradients.of(told):
+    few = gradients.n * len(gradients.kinds) * gradients.n_outputs <= NUMBERS_AT_ONCE
+    held = list(gradients.of(told)) if few else None
+    for part in held or gradients.of(told):
         middle, products = middle + part.sum(axis=0) / gradients.n, products + part.T @ part / gradients.n
     covariance = products - np.outer(middle, middle)
     variances = np.diag(covariance)
@@ -344,10 +354,10 @@ def _judged(gradients: _Gradients, learned: _Relation | None, target: Membership
     share_in = 0.5 if target.members is None else float(target.members.mean())
     shift = relation.share * (1 - 2 * share_in) / (2 * max(1.0, gradients.n * share_in))
     scores = []
-    for part in gradients.of(told):
-        centred = part - middle
-        scores.append(centred @ direction)
+    for part in held or gradients.of(told):
+        scores.append(part @ direction - middle @ direction)
         if shift:
+            centred = part - middle
             scores[-1] -= shift * np.einsum("ij,ij->i", centred, solved(centred))
     return np.concatenate(scores)
 
