@@ -9,12 +9,12 @@ from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from leakgauge import Settings, audit, audit_scores
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.membership import ATTACKS, MembershipEvidence, everyone_as_target, gradients
+from leakgauge.membership import ATTACKS, LinearColumns, MembershipEvidence, everyone_as_target, gradients
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import PredictionTable, SklearnLearner, balanced_subsets, train_many
@@ -220,12 +220,36 @@ def test_categories_are_directions_of_their_own():
         Records.from_arrays(expanded, y), shares(600, 300, 20, 6), expanded, seed=0,
     )  # fmt: skip
     by_codes, by_columns, by_numbers = (
-        everyone_as_target(table, y, ATTACK, features=features, n_categories=counts).advantage.value
-        for features, counts in ((coded, np.array([12, 12, 0])), (expanded, None), (coded, None))
+        everyone_as_target(table, y, ATTACK, features=features, columns=LinearColumns(features, counts)).advantage.value
+        for features, counts in (
+            (coded, np.array([12, 12, 0])),
+            (expanded, np.zeros(25, int)),
+            (coded, np.zeros(3, int)),
+        )
     )
     assert by_codes == pytest.approx(by_columns, abs=0.03)
     assert by_codes > by_numbers + 0.05
     assert by_codes > 0.12
+
+
+def products(seed):
+    """A regression on 90 products of 12 columns of unlike spread, 500 members and as many others."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1000, 12)) * np.where(np.arange(12) < 3, 5, 1)
+    y = (X[:, 0] / 5 + rng.logistic(size=1000) > 0).astype(int)
+    model = make_pipeline(PolynomialFeatures(2), LogisticRegression(C=1e-3, max_iter=5000)).fit(X[:500], y[:500])
+    return model, (X[:500], y[:500]), (X[500:], y[500:])
+
+
+def test_gradients_are_those_of_what_the_last_step_of_a_pipeline_reads():
+    """91 parameters, 500 members: 0.24 by theory. Of the columns alone it would see 13 of them."""
+    model, train, holdout = products(14)
+    settings = Settings(n_influence=0, attacks=("gradients", "rmia"))
+    by_steps = audit(model, train=train, holdout=holdout, settings=settings, progress=False).attacks[0]
+    asked = audit(model.predict_proba, train=train, holdout=holdout, settings=settings, progress=False).attacks[0]
+    assert by_steps.games.pool.value > 0.18
+    assert by_steps.advantage.value > 0.15
+    assert asked.advantage.value < by_steps.advantage.value - 0.05
 
 
 def evidence_of(X, y, **more):

@@ -235,3 +235,47 @@ def test_code_of_others_may_remember_what_it_was_asked(estimator, may):
     assert model.may_remember is may
     assert Bins(0.1).wrap(model).may_remember is may
     assert LabelsAlone().wrap(model).may_remember is may
+
+
+def table_of(n=40):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=n), "colour": rng.choice(["red", "blue", "green"], n)})
+    return Records.from_frame(frame.assign(ill=rng.choice(["no", "yes"], n)), target="ill"), frame
+
+
+def last_columns(model, records, frame):
+    labels = np.array(records.schema.classes)[records.labels]
+    return wrap(model.fit(frame, labels), records.schema).last_columns(records.features)
+
+
+def test_what_the_last_step_reads():
+    """Sparse matrices as dense ones, of pipelines in pipelines too, and past steps that do nothing or draw records."""
+    records, frame = table_of()
+    encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough", sparse_threshold=1.0)
+    inner = make_pipeline(StandardScaler(with_mean=False), "passthrough", LogisticRegression())
+    found = last_columns(make_pipeline(encoder, inner), records, frame)
+    encoded = encoder.fit_transform(frame)
+    encoded = encoded.toarray() if hasattr(encoded, "toarray") else encoded
+    np.testing.assert_allclose(found, StandardScaler(with_mean=False).fit_transform(encoded.astype(float)))
+    assert found.dtype == np.float64
+
+
+def test_what_no_step_makes_or_is_too_much_is_not_known(monkeypatch):
+    records, frame = table_of()
+    numbers = Records.from_arrays(frame[["size"]].to_numpy(), records.labels)
+    assert (
+        wrap(GaussianNB().fit(numbers.features, numbers.labels), numbers.schema).last_columns(numbers.features) is None
+    )
+    scaled = make_pipeline(StandardScaler(), GaussianNB()).fit(numbers.features, numbers.labels)
+    assert wrap(scaled, numbers.schema).last_columns(numbers.features).shape == (40, 1)
+    monkeypatch.setattr("leakgauge.models.sklearn.MOST_LAST_NUMBERS", 39)
+    assert wrap(scaled, numbers.schema).last_columns(numbers.features) is None
+    words = make_pipeline(FunctionTransformer(lambda table: table.astype(str)), Counting())
+    assert last_columns(words, records, frame) is None  # text
+
+
+class Counting(GaussianNB):
+    """Reads text."""
+
+    def fit(self, X, y):
+        return super().fit(np.ones((len(X), 1)), y)

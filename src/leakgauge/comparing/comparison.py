@@ -26,7 +26,7 @@ from leakgauge.checking import confidence_level, either, many, optional, text, w
 from leakgauge.comparing.stability import exposure, n_top, rank_correlation, top_overlap
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.escaping import csv_table, shapes
-from leakgauge.membership import MembershipAttack, everyone_as_target
+from leakgauge.membership import LinearColumns, MembershipAttack, everyone_as_target
 from leakgauge.membership.own import EVERYTHING, OURS, chosen, identity, require_repeatable
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.progress import ShownProgress, Stage, reported
@@ -447,8 +447,8 @@ class _Games:
             reason = next(iter(table.failures.values()))
             return f"{len(table.failures)} of {len(table)} models could not be trained ({reason})"
         play = partial(
-            everyone_as_target, table, self.pool.labels, attack, seed=self.seed,
-            features=self.pool.features, n_categories=self.pool.schema.n_categories,
+            everyone_as_target, table, self.pool.labels, attack, seed=self.seed, features=self.pool.features,
+            columns=LinearColumns(self.pool.features, self.pool.schema.n_categories),
         )  # fmt: skip
         found = play()
         require_repeatable(attack, found.scores[:1], lambda: play(targets=np.zeros(1, dtype=np.int64)).scores)

@@ -5,7 +5,7 @@ from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTAC
 from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.contamination import Contamination, contamination
 from leakgauge.membership.error_law import left_out_error
-from leakgauge.membership.evidence import MembershipEvidence, PopulationRecords
+from leakgauge.membership.evidence import LinearColumns, MembershipEvidence, PopulationRecords
 from leakgauge.membership.game import (
     GameResult,
     RecordSuccess,
@@ -22,6 +22,7 @@ __all__ = [
     "OFFLINE_ATTACKS",
     "Contamination",
     "GameResult",
+    "LinearColumns",
     "MembershipAttack",
     "MembershipEvidence",
     "PopulationRecords",

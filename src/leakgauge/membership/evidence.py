@@ -44,6 +44,30 @@ class PopulationRecords:
     __repr__ = shapes
 
 
+@dataclass(frozen=True, eq=False)
+class LinearColumns:
+    """What a linear model, alone or at the end of a pipeline, reads of the candidates.
+
+    Args:
+        values: numbers, and codes of categories, ``[n, e]``; NaN is missing.
+        n_categories: of each column, 0 for numbers ``[e]``.
+    """
+
+    values: Floats
+    n_categories: NDArray[np.int64]
+
+    __repr__ = shapes
+
+    @classmethod
+    def numbers(cls, values: Floats) -> LinearColumns:
+        """All of them numbers."""
+        return cls(values, np.zeros(values.shape[1], dtype=np.int64))
+
+    def about(self, rows: NDArray[np.int64]) -> LinearColumns:
+        """Of some of the candidates ``[m]``."""
+        return replace(self, values=self.values[rows])
+
+
 @dataclass(frozen=True)
 class MembershipEvidence:
     """What an attacker holds about the candidates, n records each of which may or may not be a member.
@@ -70,7 +94,7 @@ class MembershipEvidence:
             are, and nothing else.
         beside: what else the auditor knows of each answer ``[n, b]``, such as what it added up to, or how far it is
             from that about a record that is hardly changed.
-        n_categories: of each feature, 0 for numbers ``[d]``; by default all are numbers.
+        columns: what a linear model would read of the candidates; by default their features, as numbers.
     """
 
     kind: AnswerKind
@@ -90,7 +114,7 @@ class MembershipEvidence:
     copies: Units | None = None
     alike: Units | None = None
     beside: Floats | None = None
-    n_categories: NDArray[np.int64] | None = None
+    columns: LinearColumns | None = None
 
     __repr__ = shapes
 
@@ -115,6 +139,7 @@ class MembershipEvidence:
             features=some(self.features),
             steadiness=some(self.steadiness),
             beside=some(self.beside),
+            columns=None if self.columns is None else self.columns.about(rows),
             members=some(self.members),
             units=Units(self.of_units.of_row[rows]),
         )

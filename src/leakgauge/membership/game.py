@@ -23,7 +23,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
 from leakgauge.membership.attack import MembershipAttack
-from leakgauge.membership.evidence import MembershipEvidence
+from leakgauge.membership.evidence import LinearColumns, MembershipEvidence
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units, require_one_row_each
@@ -171,7 +171,8 @@ def _played(
 
     def held(model: int) -> MembershipEvidence:
         found = _evidence(table, population.labels, model, shadows, LONG_BIN_WIDTH, seed)
-        return replace(found, features=population.features, n_categories=population.schema.n_categories)
+        columns = LinearColumns(population.features, population.schema.n_categories)
+        return replace(found, features=population.features, columns=columns)
 
     results = []
     for attack in attacks:
@@ -267,7 +268,7 @@ def everyone_as_target(
     seed: int = 0,
     targets: Indices | None = None,
     features: Floats | None = None,
-    n_categories: Indices | None = None,
+    columns: LinearColumns | None = None,
     units: Units | None = None,
 ) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
@@ -290,7 +291,7 @@ def everyone_as_target(
         seed: for attacks that draw random numbers.
         targets: the models that play the target, by default all; the others still play shadows.
         features: encoded features of the pool ``[n, d]``, for attacks that read them.
-        n_categories: of each feature, 0 for numbers ``[d]``; by default all are numbers.
+        columns: what a linear model would read of the pool; by default the features, as numbers.
         units: whose record each is; a person's are all in a training set or none, and her score is their mean. By
             default each record is by itself.
 
@@ -315,7 +316,7 @@ def everyone_as_target(
 
         def held_by_halves(model: int, shadows: PredictionTable) -> MembershipEvidence:
             held = _evidence(table, labels, model, shadows, width, seed)
-            return replace(held, features=features, n_categories=n_categories)
+            return replace(held, features=features, columns=columns)
 
         scores = _by_halves(attack.train, table, playing, held_by_halves)
     elif attack.together is not None:
@@ -328,7 +329,7 @@ def everyone_as_target(
 
         def evidence(t: int, model: int) -> MembershipEvidence:
             held = _evidence(table, labels, model, others(t, model), width, seed)
-            return replace(held, features=features, n_categories=n_categories, units=units)
+            return replace(held, features=features, columns=columns, units=units)
 
         scores = np.empty((len(playing), len(labels)))
         for t, model in enumerate(playing):

@@ -12,8 +12,8 @@ Rao's score test of the record. With p parameters the scores of members and othe
 deviations apart, however strong the penalty: it is a matter of the number of parameters alone. What a model answers
 about one record shows a part of it, which is small where a few directions drown the others in every answer.
 
-Gradients are those of a linear model of the columns of the records: what the model says less what is true, times the
-column. They need its answers about the candidates, and no more. How u follows from the mean gradient, and from the
+Gradients are those of a linear model of the columns of the records, or of what the last step of a pipeline reads: what
+the model says less what is true, times the column. They need its answers about the candidates, and no more. How u follows from the mean gradient, and from the
 weights of the linear model that is nearest to the answers, is learned from shadow models, whose training records the
 attacker knows: no penalty, scaling or solver has to be known. Without shadow models u is minus the mean gradient, less
 what penalties explain of it. Of a model that is not linear it sees the linear part.
@@ -41,7 +41,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
-from leakgauge.membership.evidence import MembershipEvidence
+from leakgauge.membership.evidence import LinearColumns, MembershipEvidence
 from leakgauge.models import AnswerKind
 
 MAX_DIRECTIONS = 1000
@@ -105,23 +105,23 @@ class _Columns:
     __repr__ = shapes
 
     @classmethod
-    def of(cls, features: Floats, n_categories: Indices | None, most: int, rng: np.random.Generator) -> _Columns:
-        """Those of some candidates that vary.
+    def of(cls, given: LinearColumns, most: int, rng: np.random.Generator) -> _Columns:
+        """Those of all candidates that vary; of categories those that several have.
 
         Args:
-            features: encoded ``[n, d]``; NaN is missing, and counts as the mean.
-            n_categories: of each, 0 for numbers ``[d]``; by default all are numbers.
+            given: of all candidates; NaN is missing, and counts as the mean.
             most: columns.
             rng: draws combinations where there are more.
         """
-        counts = np.zeros(features.shape[1], dtype=np.int64) if n_categories is None else n_categories
+        features, counts = given.values, given.n_categories
         numbers, categories = np.flatnonzero(counts == 0), np.flatnonzero(counts)
         places = np.repeat(categories, counts[categories])
         codes = np.concatenate([np.arange(n) for n in counts])
         middle, spread = _moments(features[:, numbers])
         varies = np.isfinite(spread) & (spread > SMALLEST_SPREAD * np.abs(middle))
-        shares = np.array([np.mean(features[:, place] == code) for place, code in zip(places, codes, strict=True)])
-        there = (shares > 0) & (shares < 1)
+        held = [np.bincount(features[:, place].astype(np.int64), minlength=counts[place]) for place in categories]
+        n_held = np.concatenate([np.zeros(0, dtype=np.int64), *held])
+        there, shares = (n_held > 1) & (n_held < len(features)), n_held / len(features)
         found = cls(
             numbers[varies], places[there], codes[there],
             np.concatenate([middle[varies], shares[there]]),
@@ -198,7 +198,8 @@ class _Gradients:
     def __init__(self, evidence: MembershipEvidence) -> None:
         if evidence.features is None:
             raise ModelError("this attack needs the candidates' features, which are not in the evidence")
-        self.features = np.asarray(evidence.features, dtype=np.float64)
+        given = evidence.columns or LinearColumns.numbers(np.asarray(evidence.features, dtype=np.float64))
+        self.features = given.values
         self.n, n_columns = len(self.features), evidence.answers.shape[1]
         if self.n == 0:
             raise DataError("labels must be of at least one candidate, got none")
@@ -207,7 +208,7 @@ class _Gradients:
         self.n_outputs = 1 if n_columns == 2 else n_columns
         most = max(1, int(min(MAX_DIRECTIONS, math.sqrt(MAX_WORK / self.n))) // self.n_outputs)
         rng = np.random.default_rng(evidence.seed)
-        self.columns = _Columns.of(self.features, evidence.n_categories, most, rng)
+        self.columns = _Columns.of(given, most, rng)
         self.kinds = self.columns.kinds
         self.size = max(1, NUMBERS_AT_ONCE // (1 + len(self.columns.middle)))
         self._held: Floats | None = None

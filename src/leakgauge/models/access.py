@@ -48,6 +48,13 @@ class Queried:
         """Whether it is code that may answer by what it was asked before, or together with."""
         return True
 
+    def last_columns(self, X: Floats) -> Floats | None:
+        """What the last part of the model reads of the queries ``X [m, d]``, ``[m, e]``, where others make it first.
+
+        ``None`` where there is no such part, or it is not known.
+        """
+        return None
+
     def afresh(self) -> Self:
         """The same model, whose answers are not those that are kept of earlier queries."""
         return self

@@ -197,7 +197,7 @@ def play(
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
     """
-    table, labels, features = evidence.shadows, evidence.labels, evidence.features
+    table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
     if table is None:
         return NO_GAMES
     members = table.members
@@ -210,6 +210,7 @@ def play(
         rows, of_row = units.rows_of(pool)
         table, labels, units = table.about(rows), labels[rows], Units(of_row)
         features = None if features is None else features[rows]
+        columns = None if columns is None else columns.about(rows)
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         played[one.name] = Played.of(
@@ -220,7 +221,7 @@ def play(
                 width=settings.bin_width,
                 seed=settings.seed,
                 features=features,
-                n_categories=evidence.n_categories,
+                columns=columns,
                 units=units,
             )
         )

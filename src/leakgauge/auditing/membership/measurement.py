@@ -33,6 +33,7 @@ from leakgauge.influence import Pdtp
 from leakgauge.membership import (
     ATTACKS,
     AUDITOR_ATTACKS,
+    LinearColumns,
     MembershipAttack,
     MembershipEvidence,
     PopulationRecords,
@@ -716,6 +717,18 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
 
+def _linear_columns(case: Case) -> LinearColumns:
+    """What a linear model reads of the candidates: at the end of a pipeline what the steps before it make of them."""
+    candidates, read = case.candidates, None
+    with suppress(ModelError):  # of the records themselves it has answered
+        read = None if case.what.model is None else case.what.model.last_columns(candidates.features)
+    return (
+        LinearColumns(candidates.features, candidates.schema.n_categories)
+        if read is None
+        else LinearColumns.numbers(read)
+    )
+
+
 def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:
     """What the attacker holds.
 
@@ -740,7 +753,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         copies=case.overlap.copies,
         alike=case.overlap.alike,
         beside=case.beside,
-        n_categories=case.candidates.schema.n_categories,
+        columns=_linear_columns(case),
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))
