@@ -370,7 +370,7 @@ def _score(evidence: MembershipEvidence) -> Floats:
 ATTACK = MembershipAttack(
     "gradients",
     "Gradients (score test)",
-    "gradient along that of the training records, told from the answers about all candidates",
+    "gradient along that of the training records, which outputs for all candidates reveal",
     "derived, Rao 1948",
     NUMBERS,
     False,
