@@ -63,7 +63,7 @@ WITH_LEARNER = ("object", "file", "endpoint with its learner")
 ALONE = ("gap", "confidence", "loss-threshold", "error-gaussian", "error-bounded")
 SINGLE = "XGBoost"
 """Answers in single precision, the last digit of which no way keeps: it changes the order of answers that are level."""
-ON_RECORDS = ("quantile", "noise-robustness", "distance")
+ON_RECORDS = ("quantile", "noise-robustness", "distance", "gradients")
 NO_WAY = {
     "file": ("module", "CatBoost"),  # skops does not store these
     "native file": set(KINDS) - {"XGBoost", "LightGBM", "CatBoost"},
@@ -184,9 +184,18 @@ def write_scores(path: Path, ask: Any) -> None:
 
 
 def numbers(audit: dict[str, Any], *, attacks_only: bool) -> dict[str, Any]:
-    """What an audit measured; of a table of scores the attacks on its answers are all that can be had."""
+    """What an audit measured; of a table of scores the attacks on its answers are all that can be had.
+
+    As these are fewer, intervals that hold for all of them together are narrower.
+    """
     if attacks_only:
-        return {one["name"]: one for one in audit["attacks"] if one["name"] not in ON_RECORDS}
+        rest = {"together", "tail", "games"}
+        return {
+            one["name"]: {key: value for key, value in one.items() if key not in rest}
+            | {"in games": one["games"] and one["games"]["pool"]["value"]}
+            for one in audit["attacks"]
+            if one["name"] not in ON_RECORDS
+        }
     keys = ("verdict", "findings", "attacks", "attributes", "influence", "exposed", "most_exposed")
     return {key: audit[key] for key in keys}
 

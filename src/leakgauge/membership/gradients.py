@@ -13,10 +13,11 @@ deviations apart, however strong the penalty: it is a matter of the number of pa
 about one record shows a part of it, which is small where a few directions drown the others in every answer.
 
 Gradients are those of a linear model of the columns of the records, or of what the last step of a pipeline reads: what
-the model says less what is true, times the column. They need its answers about the candidates, and no more. How u follows from the mean gradient, and from the
-weights of the linear model that is nearest to the answers, is learned from shadow models, whose training records the
-attacker knows: no penalty, scaling or solver has to be known. Without shadow models u is minus the mean gradient, less
-what penalties explain of it. Of a model that is not linear it sees the linear part.
+the model says less what is true, times the column. They need its answers about the candidates, and no more. How u
+follows from the mean gradient, and from the weights of the linear model that is nearest to the answers, is learned from
+shadow models, whose training records the attacker knows: no penalty, scaling or solver has to be known. Without shadow
+models u is minus the mean gradient, less what penalties explain of it. Of a model that is not linear it sees the linear
+part.
 
 Where membership has nothing to do with the answers, all candidates are alike to it: its expected advantage is 0.
 

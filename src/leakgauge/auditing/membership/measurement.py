@@ -718,15 +718,17 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
 
 
 def _linear_columns(case: Case) -> LinearColumns:
-    """What a linear model reads of the candidates: at the end of a pipeline what the steps before it make of them."""
-    candidates, read = case.candidates, None
+    """What a linear model reads of the candidates: their columns, or more that the steps of a pipeline make of these.
+
+    No more are scaled columns, or the categories of a column: such a model has the same numbers as a function.
+    """
+    candidates, counts, read = case.candidates, case.candidates.schema.n_categories, None
     with suppress(ModelError):  # of the records themselves it has answered
         read = None if case.what.model is None else case.what.model.last_columns(candidates.features)
-    return (
-        LinearColumns(candidates.features, candidates.schema.n_categories)
-        if read is None
-        else LinearColumns.numbers(read)
-    )
+    of_text = counts > len(candidates) / 2
+    if read is None or read.shape[1] <= np.maximum(counts, 1)[~of_text].sum():
+        return LinearColumns(candidates.features, counts)
+    return LinearColumns.numbers(read)
 
 
 def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:
