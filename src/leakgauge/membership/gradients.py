@@ -4,7 +4,7 @@ A trained model is a function of means over its training records. Of a logistic 
 λ|w|²/2 one is known exactly: the gradients of its training records' losses add up to -λw. Those of all candidates have
 another mean, and the difference of the means points to the records that were in. With c the gradient of a record less
 the mean of all, G the covariance of gradients, and u that difference, the log-likelihood ratio of "in" against "out",
-where a random share q of the candidates was in, n of them, is up to a factor
+for n training records that are a random share q of the candidates, is up to a factor
 
     uᵀG⁻¹c - (1 - 2q)/(2n) cᵀG⁻¹c,
 
@@ -15,9 +15,10 @@ about one record shows a part of it, which is small where a few directions drown
 Gradients are those of a linear model of the columns of the records, or of what the last step of a pipeline reads: what
 the model says less what is true, times the column. They need its answers about the candidates, and no more. How u
 follows from the mean gradient, and from the weights of the linear model that is nearest to the answers, is learned from
-shadow models, whose training records the attacker knows: no penalty, scaling or solver has to be known. Without shadow
-models u is minus the mean gradient, less what penalties explain of it. Of a model that is not linear it sees the linear
-part.
+shadow models, whose training records the attacker knows: no penalty, scaling or solver has to be known. A penalty on
+columns that were scaled moves with the standard deviations of the training records, so that each of them has a part in
+it. Without shadow models u is minus the mean gradient, less what penalties explain of it. Of a model that is not linear
+it sees the linear part.
 
 Where membership has nothing to do with the answers, all candidates are alike to it: its expected advantage is 0.
 
@@ -30,7 +31,7 @@ the coefficients.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -60,8 +61,11 @@ SMALLEST_SPREAD = 1e-9
 SMALLEST_VARIANCE = 1e-20
 """Of a direction, in units of the largest, below which gradients do not vary along it."""
 
-SMALLEST_LOG = -30.0
-"""Logarithms of probabilities below are cut off: one of 0 has no weights."""
+SMALLEST_LOG = -20.0
+"""Logarithms of probabilities below are cut off, and say nothing of weights: of 1 - 1e-10 few digits are left."""
+
+WHOLE_PER_COLUMN = 2
+"""Candidates with whole signals for each column by which weights are found; fewer are not enough."""
 
 LARGEST_VALUE = 1e6
 """Standard deviations of the true values to which predictions are cut off."""
@@ -69,10 +73,10 @@ LARGEST_VALUE = 1e6
 RIDGE = 0.01
 """Added to the correlations of gradients: there may be more directions than candidates."""
 
-RIDGE_OF_COLUMNS = 1e-9
-"""Added to the correlations of columns: those of categories add up to 1."""
+SMALLEST_DIRECTION = 1e-14
+"""Share of the largest variance of columns below which a direction does not vary: those of categories add up to 1."""
 
-PRIOR = 10.0
+PRIOR = 0.01
 """What is assumed where there are no shadow models weighs as much as so many of their numbers."""
 
 INTERCEPT, NUMBER, CATEGORY, MIXED = range(4)
@@ -81,6 +85,9 @@ INTERCEPT, NUMBER, CATEGORY, MIXED = range(4)
 N_KNOWN = 4
 """For each direction: the mean gradient, and how a squared penalty on weights of columns as they are, of columns that
 were scaled, and an absolute penalty would move it."""
+
+SCALED = 2
+"""Of these that of columns that were scaled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +165,12 @@ class _Told:
         errors: what it says less what is true ``[n, k]``: probabilities of the classes (of two that of the second
             says all), or values.
         signals: what a linear model would be linear in ``[n, k]``: logarithms of these, less their mean, or values.
+        whole: of which candidates the signals are whole ``[n]``.
     """
 
     errors: Floats
     signals: Floats
+    whole: Flags
 
     __repr__ = shapes
 
@@ -172,11 +181,13 @@ class _Told:
             true = np.asarray(labels, dtype=np.float64)[:, None]
             unit = float(true.std()) or 1.0
             said = np.clip((answers - true.mean()) / unit, -LARGEST_VALUE, LARGEST_VALUE)
-            return cls(said - (true - true.mean()) / unit, said)
+            return cls(said - (true - true.mean()) / unit, said, np.asarray(np.abs(said[:, 0]) < LARGEST_VALUE))
         logs = np.maximum(answers, SMALLEST_LOG)
         true = np.asarray(labels, dtype=np.int64)[:, None] == np.arange(answers.shape[1])
         first = 1 if answers.shape[1] == 2 else 0
-        return cls((np.exp(logs) - true)[:, first:], (logs - logs.mean(axis=1, keepdims=True))[:, first:])
+        signals = logs - logs.mean(axis=1, keepdims=True)
+        whole = np.asarray((answers >= SMALLEST_LOG).all(axis=1))
+        return cls((np.exp(logs) - true)[:, first:], signals[:, first:], whole)
 
 
 def _moments(numbers: Floats) -> tuple[Floats, Floats]:
@@ -234,37 +245,97 @@ class _Gradients:
 
         Returns:
             Known ``[m, N_KNOWN, p, k]``, and sought ``[m, p, k]``, the mean gradient of training records less that of
+            all. Where training records are known, columns were scaled by their standard deviations, else by those of
             all.
         """
         middle, inside, signal = (np.zeros((len(told), len(self.kinds), self.n_outputs)) for _ in range(3))
+        first, second = np.zeros((2, len(told), len(self.kinds)))
         for part, held in self.parts():
+            if members is not None:
+                shares = members[:, part] / members.sum(axis=1, keepdims=True)
+                first, second = first + shares @ held, second + shares @ held**2
             for m, one in enumerate(told):
                 middle[m] += held.T @ one.errors[part] / self.n
-                signal[m] += held.T @ one.signals[part] / self.n
+                signal[m] += held.T @ (one.signals[part] * self._looked_at(one)[part, None]) / self.n
                 if members is not None:
-                    of_members = members[m][part, None] / members[m].sum()
-                    inside[m] += held.T @ (one.errors[part] * of_members)
+                    inside[m] += held.T @ (one.errors[part] * shares[m, :, None])
         if self.columns.mixture is not None:
             nothing = np.zeros_like(middle)
             return np.stack([-middle, *[nothing] * (N_KNOWN - 1)], axis=1), inside - middle
-        weights = np.stack([cho_solve(self._products, one) for one in signal])
+        weights = np.stack([self._nearest(one) @ of_one for one, of_one in zip(told, signal, strict=True)])
         weights[:, self.kinds == INTERCEPT] = 0.0  # are not penalised
         scales = self.columns.scales[:, None]
-        return np.stack([-middle, weights / scales**2, weights, np.sign(weights) / scales], axis=1), inside - middle
+        spread = 1.0 if members is None else (second - first**2)[:, :, None]
+        known = [-middle, weights / scales**2, weights * spread, np.sign(weights) / scales]
+        return np.stack(known, axis=1), inside - middle
+
+    def _looked_at(self, told: _Told) -> Flags:
+        """By which candidates the nearest linear model is found: those with whole signals, if these are enough."""
+        enough = told.whole.sum() >= WHOLE_PER_COLUMN * len(self.kinds)
+        return told.whole if enough else np.ones(self.n, dtype=bool)
+
+    def _nearest(self, told: _Told) -> Floats:
+        """From products of columns and signals to the weights of the nearest linear model ``[p, p]``."""
+        looked_at = self._looked_at(told)
+        return self._of_all if looked_at.all() else self._inverse(looked_at)
 
     @cached_property
-    def _products(self) -> tuple[Floats, bool]:
-        """The Cholesky factor of the products of columns, for the nearest linear model."""
-        products = RIDGE_OF_COLUMNS * np.eye(len(self.kinds))
-        for _, held in self.parts():
-            products += held.T @ held / self.n
-        factor: tuple[Floats, bool] = cho_factor(products)
-        return factor
+    def _of_all(self) -> Floats:
+        return self._inverse(np.ones(self.n, dtype=bool))
 
-    def of(self, told: _Told) -> Iterator[Floats]:
-        """Of some candidates at a time ``[records, p * k]``."""
+    def _inverse(self, looked_at: Flags) -> Floats:
+        """Of the products of columns of some candidates, bool ``[n]``."""
+        products = np.zeros((len(self.kinds), len(self.kinds)))
         for part, held in self.parts():
-            yield (held[:, :, None] * told.errors[part, None, :]).reshape(len(held), -1)
+            products += held.T @ (held * looked_at[part, None]) / self.n
+        return np.asarray(np.linalg.pinv(products, rcond=SMALLEST_DIRECTION, hermitian=True))
+
+    def of(self, told: _Told, scaled: Floats) -> Iterator[Floats]:
+        """Of some candidates at a time ``[records, p * k]``.
+
+        Args:
+            told: by the model.
+            scaled: how a penalty moves the mean gradient of a model on columns that were scaled ``[p, k]``. The model's
+                own records are those that columns are scaled by, so that each moves the penalty by its square.
+        """
+        for part, held in self.parts():
+            found = held[:, :, None] * told.errors[part, None, :]
+            if scaled.any():
+                found -= (held**2 - 1)[:, :, None] * scaled
+            yield found.reshape(len(held), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Variation:
+    """How gradients vary among the candidates.
+
+    Args:
+        middle: their mean ``[p * k]``.
+        sizes: standard deviations ``[p * k]``, infinite where they do not vary.
+        factor: the Cholesky factor of their correlations.
+    """
+
+    middle: Floats
+    sizes: Floats
+    factor: tuple[Floats, bool]
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, parts: Iterable[Floats]) -> _Variation:
+        """Of the gradients of some candidates at a time ``[records, p * k]``."""
+        n, total, products = 0, np.zeros(1), np.zeros((1, 1))
+        for part in parts:
+            n, total, products = n + len(part), total + part.sum(axis=0), products + part.T @ part
+        middle = total / n
+        covariance = products / n - np.outer(middle, middle)
+        variances = np.diag(covariance)
+        sizes = np.where(variances > SMALLEST_VARIANCE * variances.max(), np.sqrt(np.abs(variances)), np.inf)
+        return cls(middle, sizes, cho_factor(covariance / np.outer(sizes, sizes) + RIDGE * np.eye(len(sizes))))
+
+    def solved(self, vectors: Floats) -> Floats:
+        """Vectors ``[..., p * k]`` times the inverse of the covariance."""
+        return np.asarray(cho_solve(self.factor, (vectors / self.sizes).T).T / self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,13 +381,17 @@ class _Relation:
         """
         middle, *penalties = known.reshape(N_KNOWN, -1)
         x = np.stack(penalties)
-        by, whole = solved(x), float(middle @ solved(middle[None])[0])
+        by, whole = solved(x), float(middle @ solved(middle))
         found, _, rank, _ = np.linalg.lstsq(by @ x.T, -by @ middle, rcond=None)
         explained = -float(found @ (by @ middle))
         n_left, left = len(middle) - rank, whole - explained
         ratio = explained * n_left / (rank * left) if rank and n_left > 0 and left > 0 else 0.0
         kept = max(0.0, 1 - 1 / ratio) if ratio else 0.0
         return cls(np.tile(np.concatenate([[1.0], kept * found]), (MIXED + 1, 1)), 1.0)
+
+    def scaled(self, kinds: Indices, known: Floats) -> Floats:
+        """How a penalty on columns that were scaled moves the mean gradient ``[p, k]``."""
+        return np.asarray(self.factors[kinds, SCALED, None] * known[SCALED])
 
     def of(self, kinds: Indices, known: Floats) -> Floats:
         """What is sought ``[p * k]`` of what is known of one model ``[N_KNOWN, p, k]``."""
@@ -338,29 +413,22 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
 def _judged(gradients: _Gradients, learned: _Relation | None, target: MembershipEvidence) -> Floats:
     told = _Told.of(target.kind, target.answers, target.labels)
     known = gradients.known([told])[0][0]
-    middle, products = np.zeros(1), np.zeros((1, 1))
-    few = gradients.n * len(gradients.kinds) * gradients.n_outputs <= NUMBERS_AT_ONCE
-    held = list(gradients.of(told)) if few else None
-    for part in held or gradients.of(told):
-        middle, products = middle + part.sum(axis=0) / gradients.n, products + part.T @ part / gradients.n
-    covariance = products - np.outer(middle, middle)
-    variances = np.diag(covariance)
-    sizes = np.where(variances > SMALLEST_VARIANCE * variances.max(), np.sqrt(np.abs(variances)), np.inf)
-    factor = cho_factor(covariance / np.outer(sizes, sizes) + RIDGE * np.eye(len(sizes)))
-
-    def solved(vectors: Floats) -> Floats:
-        return np.asarray(cho_solve(factor, (vectors / sizes).T).T / sizes)
-
-    relation = _Relation.assumed(known, solved) if learned is None else learned
-    direction = solved(relation.of(gradients.kinds, known))
+    relation = learned
+    if relation is None:
+        relation = _Relation.assumed(known, _Variation.of(gradients.of(told, np.zeros_like(known[0]))).solved)
+    scaled = relation.scaled(gradients.kinds, known)
+    few = gradients.n * scaled.size <= NUMBERS_AT_ONCE
+    held = list(gradients.of(told, scaled)) if few else None
+    variation = _Variation.of(held or gradients.of(told, scaled))
+    direction = variation.solved(relation.of(gradients.kinds, known))
     share_in = 0.5 if target.members is None else float(target.members.mean())
     shift = relation.share * (1 - 2 * share_in) / (2 * max(1.0, gradients.n * share_in))
     scores = []
-    for part in held or gradients.of(told):
-        scores.append(part @ direction - middle @ direction)
+    for part in held or gradients.of(told, scaled):
+        scores.append(part @ direction - variation.middle @ direction)
         if shift:
-            centred = part - middle
-            scores[-1] -= shift * np.einsum("ij,ij->i", centred, solved(centred))
+            centred = part - variation.middle
+            scores[-1] -= shift * np.einsum("ij,ij->i", centred, variation.solved(centred))
     return np.concatenate(scores)
 
 
