@@ -382,7 +382,11 @@ class _Relation:
         middle, *penalties = known.reshape(N_KNOWN, -1)
         x = np.stack(penalties)
         by, whole = solved(x), float(middle @ solved(middle))
-        found, _, rank, _ = np.linalg.lstsq(by @ x.T, -by @ middle, rcond=None)
+        lengths = np.sqrt(np.einsum("ij,ij->i", by, x))
+        lengths[lengths == 0] = 1.0  # of very different ones, as are weights in the units of their columns
+        products = (by @ x.T) / np.outer(lengths, lengths)
+        found, _, rank, _ = np.linalg.lstsq(products, -by @ middle / lengths, rcond=None)
+        found = found / lengths
         explained = -float(found @ (by @ middle))
         n_left, left = len(middle) - rank, whole - explained
         ratio = explained * n_left / (rank * left) if rank and n_left > 0 and left > 0 else 0.0
