@@ -133,6 +133,13 @@ def test_each_form_has_its_own_advice_against_influence():
     assert "release probabilities instead of labels" in advice("influence", Verdict.FAILS, labels)
 
 
+def test_no_penalty_is_named_against_an_attack_that_none_hinders():
+    given = Situation(Outputs.PROBABILITIES, dtp=None, by_parameters=True)
+    expected = "train on fewer columns or on more records, or release binned probabilities, or release labels alone"
+    assert advice("membership", Verdict.FAILS, given) == expected
+    assert "train with stronger regularisation or" in advice("membership", Verdict.FAILS, Situation())
+
+
 @pytest.mark.parametrize("width", [0.01, 0.1, 0.25])
 def test_the_two_lowest_bins_are_ln_3_apart_at_any_width(width):
     lowest, second = bin_centres(np.array([0.2 * width, 1.2 * width]), width)

@@ -79,6 +79,7 @@ class Situation:
         largest: largest PDTP, in nats.
         largest_binned: the same if probabilities were binned.
         by_record: whether all of this is about records, and not about persons with several.
+        by_parameters: whether the attack is one that the number of parameters helps, and a penalty does not hinder.
     """
 
     outputs: Outputs = Outputs.UNKNOWN
@@ -91,6 +92,7 @@ class Situation:
     largest: float = 0.0
     largest_binned: float = math.inf
     by_record: bool = True
+    by_parameters: bool = False
 
 
 LARGEST_AUDIT_FACTOR = 20.0
@@ -127,7 +129,8 @@ def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str
             frequency = "draw training records so that the frequency of the property is no secret"
             options = [frequency, *(form for form in _other_outputs(situation) if "labels" in form)]
         case _:
-            options = [f"{REGULARISE} or on more records", *_other_outputs(situation)]
+            training = "train on fewer columns" if situation.by_parameters else REGULARISE
+            options = [f"{training} or on more records", *_other_outputs(situation)]
     return (LARGE_ENOUGH_ADVICE if enough else "") + ", or ".join(options)
 
 

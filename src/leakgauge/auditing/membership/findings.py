@@ -15,7 +15,7 @@ from leakgauge.auditing.result import Description
 from leakgauge.auditing.rounding import Grid, Rounding
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
@@ -137,6 +137,11 @@ def findings(
     return found if tail is None else [*found, tail]
 
 
+def _against(name: str, situation: Situation) -> Situation:
+    """The situation for advice against one attack."""
+    return replace(situation, by_parameters=name == gradients.ATTACK.name)
+
+
 def advantage_measure(title: str) -> str:
     """What is measured of an attack, in words."""
     return f"membership advantage, {title}"
@@ -171,7 +176,7 @@ def advantage_finding(
             settle = "; ".join(filter(None, [settle, "" if n_games else give]))
     else:
         settle = settled_by_models(gained, limit, n_games)
-    remedy = advice("membership", verdict, situation, settle=settle)
+    remedy = advice("membership", verdict, _against(result.name, situation), settle=settle)
     if verdict is Verdict.PASSES:
         reason = f"{result.title} stays within the limit: advantage {advantage}"
     elif verdict is Verdict.CANNOT_TELL:
@@ -250,7 +255,7 @@ def released_finding(
     if together.low > limit:
         verdict = Verdict.FAILS
         reason = f"the audited model itself reveals more than the limit allows by {value}"
-        remedy = advice("membership", verdict, situation)
+        remedy = advice("membership", verdict, _against(strongest.name, situation))
         if siblings_reveal_less(attacks, limit, estimate.low):
             remedy = CHECK_HOLDOUT + remedy
     elif withheld_low(size) > limit:
