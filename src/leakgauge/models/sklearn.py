@@ -79,7 +79,9 @@ class _Fitted:
             for step in before:
                 if hasattr(step, "transform"):  # neither "passthrough" nor a step that draws records in training
                     table = step.transform(table)
-            if getattr(table, "ndim", 0) != 2 or len(X) * table.shape[1] > MOST_LAST_NUMBERS:
+            if getattr(table, "ndim", 0) != 2 or table.shape[0] != len(X):
+                return None
+            if len(X) * table.shape[1] > MOST_LAST_NUMBERS:
                 return None
             found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
         return found.astype(np.float64) if found.dtype.kind in "biuf" else None
