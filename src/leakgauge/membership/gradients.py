@@ -159,35 +159,61 @@ class _Columns:
 
 @dataclass(frozen=True, eq=False)
 class _Told:
-    """What a model says of the candidates.
+    """What a model says of the candidates, in the units of a linear model.
 
     Args:
-        errors: what it says less what is true ``[n, k]``: probabilities of the classes (of two that of the second
-            says all), or values.
-        signals: what a linear model would be linear in ``[n, k]``: logarithms of these, less their mean, or values.
-        whole: of which candidates the signals are whole ``[n]``.
+        kind: of its answers.
+        answers: log-probabilities ``[n, classes]`` or values ``[n, 1]``.
+        labels: true classes or values ``[n]``.
+        middle: mean of the true values, and
+        unit: their standard deviation.
     """
 
-    errors: Floats
-    signals: Floats
-    whole: Flags
+    kind: AnswerKind
+    answers: Floats
+    labels: NDArray[np.generic]
+    middle: float
+    unit: float
 
     __repr__ = shapes
 
     @classmethod
     def of(cls, kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> _Told:
-        """From its answers, log-probabilities ``[n, classes]`` or values ``[n, 1]``."""
-        if kind is AnswerKind.VALUES:
-            true = np.asarray(labels, dtype=np.float64)[:, None]
-            unit = float(true.std()) or 1.0
-            said = np.clip((answers - true.mean()) / unit, -LARGEST_VALUE, LARGEST_VALUE)
-            return cls(said - (true - true.mean()) / unit, said, np.asarray(np.abs(said[:, 0]) < LARGEST_VALUE))
-        logs = np.maximum(answers, SMALLEST_LOG)
-        true = np.asarray(labels, dtype=np.int64)[:, None] == np.arange(answers.shape[1])
-        first = 1 if answers.shape[1] == 2 else 0
-        signals = logs - logs.mean(axis=1, keepdims=True)
-        whole = np.asarray((answers >= SMALLEST_LOG).all(axis=1))
-        return cls((np.exp(logs) - true)[:, first:], signals[:, first:], whole)
+        """From its answers."""
+        if kind is not AnswerKind.VALUES:
+            return cls(kind, answers, labels, 0.0, 1.0)
+        true = np.asarray(labels, dtype=np.float64)
+        return cls(kind, answers, labels, float(true.mean()), float(true.std()) or 1.0)
+
+    def errors(self, part: slice) -> Floats:
+        """What it says of some candidates less what is true ``[m, k]``.
+
+        Of probabilities those of the classes; of two classes that of the second says all.
+        """
+        if self.kind is AnswerKind.VALUES:
+            true = np.asarray(self.labels[part], dtype=np.float64)[:, None]
+            return self.signals(part) - (true - self.middle) / self.unit
+        answers = self.answers[part]
+        true = np.asarray(self.labels[part], dtype=np.int64)[:, None] == np.arange(answers.shape[1])
+        return np.asarray((np.exp(np.maximum(answers, SMALLEST_LOG)) - true)[:, self._first :])
+
+    def signals(self, part: slice) -> Floats:
+        """What a linear model would be linear in ``[m, k]``: logarithms of probabilities less their mean, or values."""
+        if self.kind is AnswerKind.VALUES:
+            return np.clip((self.answers[part] - self.middle) / self.unit, -LARGEST_VALUE, LARGEST_VALUE)
+        logs = np.maximum(self.answers[part], SMALLEST_LOG)
+        return np.asarray((logs - logs.mean(axis=1, keepdims=True))[:, self._first :])
+
+    @cached_property
+    def whole(self) -> Flags:
+        """Of which candidates the signals are whole ``[n]``."""
+        if self.kind is AnswerKind.VALUES:
+            return np.abs(self.signals(slice(None))[:, 0]) < LARGEST_VALUE
+        return np.asarray((self.answers >= SMALLEST_LOG).all(axis=1))
+
+    @property
+    def _first(self) -> int:
+        return 1 if self.answers.shape[1] == 2 else 0
 
 
 def _moments(numbers: Floats) -> tuple[Floats, Floats]:
@@ -222,7 +248,8 @@ class _Gradients:
         rng = np.random.default_rng(evidence.seed)
         self.columns = _Columns.of(given, most, rng)
         self.kinds = self.columns.kinds
-        self.size = max(1, NUMBERS_AT_ONCE // (1 + len(self.columns.middle)))
+        self.size = max(1, NUMBERS_AT_ONCE // (5 * (1 + len(self.columns.middle))))  # each is copied on the way
+        self._shadows = evidence.shadows
         self._held: Floats | None = None
         if self.n * len(self.kinds) <= NUMBERS_AT_ONCE:
             self._held = np.vstack([held for _, held in self.parts()])
@@ -235,6 +262,8 @@ class _Gradients:
         for start in range(0, self.n, self.size):
             part = slice(start, start + self.size)
             yield part, self.columns(self.features[part])
+            if self._shadows is not None:
+                self._shadows.let_go()
 
     def known(self, told: Sequence[_Told], members: Flags | None = None) -> tuple[Floats, Floats]:
         """What is known of each of m models, and what is sought where its training records are known.
@@ -255,10 +284,11 @@ class _Gradients:
                 shares = members[:, part] / members.sum(axis=1, keepdims=True)
                 first, second = first + shares @ held, second + shares @ held**2
             for m, one in enumerate(told):
-                middle[m] += held.T @ one.errors[part] / self.n
-                signal[m] += held.T @ (one.signals[part] * self._looked_at(one)[part, None]) / self.n
+                errors, looked_at = one.errors(part), self._looked_at(one)[part, None]
+                middle[m] += held.T @ errors / self.n
+                signal[m] += held.T @ (one.signals(part) * looked_at) / self.n
                 if members is not None:
-                    inside[m] += held.T @ (one.errors[part] * shares[m, :, None])
+                    inside[m] += held.T @ (errors * shares[m, :, None])
         if self.columns.mixture is not None:
             nothing = np.zeros_like(middle)
             return np.stack([-middle, *[nothing] * (N_KNOWN - 1)], axis=1), inside - middle
@@ -299,7 +329,7 @@ class _Gradients:
                 own records are those that columns are scaled by, so that each moves the penalty by its square.
         """
         for part, held in self.parts():
-            found = held[:, :, None] * told.errors[part, None, :]
+            found = held[:, :, None] * told.errors(part)[:, None, :]
             if scaled.any():
                 found -= (held**2 - 1)[:, :, None] * scaled
             yield found.reshape(len(held), -1)
