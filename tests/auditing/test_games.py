@@ -154,7 +154,7 @@ def test_an_audit_of_many_candidates_says_about_how_many_games_are_played(monkey
     for one, other in zip(part.attacks, whole.attacks, strict=True):
         assert one.advantage == other.advantage
         assert (one.games.pool.n, other.games.pool.n) == (200, len(whole.records))
-        if one.name != "gradients":  # the fewer candidates, the less their gradients hang together
+        if one.name != "gradients":  # which compares a model with all who are played about, here with a third of them
             assert abs(one.games.pool.value - other.games.pool.value) < one.games.pool.half_width
     (by_class,), (all_classes,) = part.membership_by_group, whole.membership_by_group
     assert [group.n_members for group in by_class.groups if group.n_members is None] == [None]

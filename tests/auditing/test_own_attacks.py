@@ -154,6 +154,19 @@ def test_what_is_not_declared_is_not_shown() -> None:
     assert all(len(one.shadow_table) < 8 for one in seen[:8])  # no target is its own shadow model
 
 
+def test_nothing_else_shows_the_order_of_the_records() -> None:
+    """Whatever is in their own order, training records first, says who is a member: no field, nor one that is new."""
+    shown: set[str] = set()
+
+    def looking(evidence: MembershipEvidence) -> Any:
+        shown.update(name for name, value in vars(evidence).items() if value is not None)
+        return np.zeros(len(evidence.labels))
+
+    audited("all", own_attack(looking, needs_shadows=True, reads_features=True))
+    numbers = {"kind", "training_loss", "sigma_in", "sigma_out", "width", "seed"}
+    assert shown <= numbers | {"answers", "labels", "features", "shadows", "units"}  # these are in the order shown
+
+
 def test_evidence_is_in_one_order() -> None:
     """Features, labels, answers and shadow models' answers are about the same record at each place."""
 

@@ -314,8 +314,7 @@ def evidence_of(X, y, model=None, **more):
     return MembershipEvidence(AnswerKind.PROBABILITIES, model.predict_log_proba(X), y, features=X, **more)
 
 
-def test_units_of_columns_do_not_matter():
-    """Nor do those that do not vary, or are too large to be squared; nor how many candidates are looked at at once."""
+def test_columns_that_do_not_vary_or_are_too_large_to_be_squared_change_nothing():
     X, y = drawn(300, 10, 7)
     evidence = evidence_of(X, y)
     whole = ATTACK.score(evidence)

@@ -174,6 +174,10 @@ class _Guarded:
             steadiness=None,
             members=None,
             units=Units.of(evidence.of_units.of_row[order]),
+            copies=None,
+            alike=None,
+            beside=None,
+            columns=None,
         )
         try:
             with np.errstate(), user_code(f"attack {self.name!r}", "scoring"):
