@@ -79,7 +79,7 @@ class Situation:
         largest: largest PDTP, in nats.
         largest_binned: the same if probabilities were binned.
         by_record: whether all of this is about records, and not about persons with several.
-        by_parameters: whether the attack is one that the number of parameters helps, and a penalty does not hinder.
+        by_parameters: whether the attack is one that the number of parameters helps, and a penalty hardly hinders.
     """
 
     outputs: Outputs = Outputs.UNKNOWN

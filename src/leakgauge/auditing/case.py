@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from leakgauge.auditing.membership.measurement import (
     nearby,
     train_shadows,
     wants_copies,
+    wants_models_without,
     wants_shadows,
 )
 from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
@@ -31,6 +33,7 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError, UserCodeError
 from leakgauge.escaping import shapes
 from leakgauge.influence import OwnModels
+from leakgauge.membership import ModelsWithout
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.models import AnswerKind, Model, answers, answers_with_sums, kind_of, label_logs
 from leakgauge.models.sklearn import GIVE_THOSE, other_columns
@@ -201,6 +204,16 @@ class Case(Outline):
     def shadow_models(self) -> tuple[PredictionTable | None, str]:
         """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
         return train_shadows(self)
+
+    @cached_property
+    def models_without(self) -> ModelsWithout | None:
+        """Outputs of models of all candidates but one unit each, where an engine solves for them."""
+        planned = self.without_each
+        if planned is None or not wants_models_without(self.kind, self.settings):
+            return None
+        with suppress(ModelError):
+            return planned.train(self.telling("models without one record"))
+        return None
 
     @cached_property
     def description(self) -> Description:

@@ -15,6 +15,7 @@ from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
+from leakgauge.membership.influences import PlannedWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
@@ -224,6 +225,17 @@ class Outline:
             records = Records(features, labels, records.schema, np.arange(len(rows)))
             subsets = DenseSubsets(subsets.members[:, rows])
         return attackers_job(self.what, settings, records, subsets, self.candidates.features)
+
+    @cached_property
+    def without_each(self) -> PlannedWithout | None:
+        """Models of all candidates but one unit each; ``None`` where no engine solves for them, or there is no use.
+
+        Copies of one are one unit.
+        """
+        learner = self.what.learner
+        if learner is None or not self.shadows or self.kind is AnswerKind.LABELS:
+            return None
+        return PlannedWithout.of(learner, self.candidates, self.drawn, self.settings.seed)
 
     def _as_often(self, rng: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows of all candidates, and of the holdout again: as often as training records were drawn.

@@ -47,8 +47,12 @@ Data: TypeAlias = Any
 Persons: TypeAlias = str | tuple[Any, Any] | None
 """Whose row each is: a column of data frames, or arrays for training and holdout rows."""
 
-READERS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS if attack.reads_features or attack.needs_copies)
-"""Attacks that read the records, or ask about changed copies of them."""
+READERS = tuple(
+    attack.name
+    for attack in ATTACKS + AUDITOR_ATTACKS
+    if attack.reads_features or attack.needs_copies or attack.needs_models_without
+)
+"""Attacks that read the records, ask about changed copies of them, or train models on all but one of them."""
 
 
 @dataclass(frozen=True)

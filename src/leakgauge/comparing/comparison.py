@@ -26,7 +26,8 @@ from leakgauge.checking import confidence_level, either, many, optional, text, w
 from leakgauge.comparing.stability import exposure, n_top, rank_correlation, top_overlap
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.escaping import csv_table, shapes
-from leakgauge.membership import LinearColumns, MembershipAttack, everyone_as_target
+from leakgauge.membership import LinearColumns, MembershipAttack, ModelsWithout, everyone_as_target
+from leakgauge.membership.influences import PlannedWithout
 from leakgauge.membership.own import EVERYTHING, OURS, chosen, identity, require_repeatable
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.progress import ShownProgress, Stage, reported
@@ -423,6 +424,12 @@ class _Games:
         )
         return plan(job.with_known_seed()).train(self.execution)
 
+    @cached_property
+    def models_without(self) -> ModelsWithout | None:
+        """Outputs of models of all records of the pool but one each, where an engine solves for them."""
+        planned = PlannedWithout.of(self.learner, self.pool, self.pool.units, self.seed)
+        return None if planned is None else planned.train(self.execution)
+
     def of(self, attack: MembershipAttack) -> _Played | str:
         """What one attack achieves, or why it cannot be played."""
         name = fingerprint(
@@ -441,14 +448,17 @@ class _Games:
 
     def _played(self, attack: MembershipAttack) -> _Played | str:
         table, confidence = self.table, self.confidence
-        if not attack.possible(table.kind, shadows=True):
+        if not attack.possible(table.kind, shadows=True, models_without=True):
             return f"{NOT_FOR} {table.kind.value}"
+        if attack.needs_models_without and self.models_without is None:
+            return f"{NOT_FOR} this learner or so many records: no models without each of them are computed"
         if table.failures:
             reason = next(iter(table.failures.values()))
             return f"{len(table.failures)} of {len(table)} models could not be trained ({reason})"
         play = partial(
             everyone_as_target, table, self.pool.labels, attack, seed=self.seed, features=self.pool.features,
             columns=LinearColumns(self.pool.features, self.pool.schema.n_categories),
+            models_without=self.models_without if attack.needs_models_without else None,
         )  # fmt: skip
         found = play()
         require_repeatable(attack, found.scores[:1], lambda: play(targets=np.zeros(1, dtype=np.int64)).scores)

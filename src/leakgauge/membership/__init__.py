@@ -5,7 +5,7 @@ from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTAC
 from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.contamination import Contamination, contamination
 from leakgauge.membership.error_law import left_out_error
-from leakgauge.membership.evidence import LinearColumns, MembershipEvidence, PopulationRecords
+from leakgauge.membership.evidence import LinearColumns, MembershipEvidence, ModelsWithout, PopulationRecords
 from leakgauge.membership.game import (
     GameResult,
     RecordSuccess,
@@ -25,6 +25,7 @@ __all__ = [
     "LinearColumns",
     "MembershipAttack",
     "MembershipEvidence",
+    "ModelsWithout",
     "PopulationRecords",
     "RecordSuccess",
     "Strongest",

@@ -36,6 +36,7 @@ class MembershipAttack:
             ``[n]``; ``None`` where the answer is "member" exactly if the score is above 0.
         needs_population: whether it needs records known to be non-members, apart from the candidates.
         needs_copies: whether the target must be asked about changed copies of the candidates.
+        needs_models_without: whether it needs outputs of models without each candidate.
         reads_features: whether it looks at the records themselves, and not only at answers about them.
         knows_members: whether it is the auditor's, who knows which candidates are members: it learns from one half of
             the records and judges the other.
@@ -56,12 +57,21 @@ class MembershipAttack:
     member_probability: Callable[[MembershipEvidence], Floats] | None = None
     needs_population: bool = False
     needs_copies: bool = False
+    needs_models_without: bool = False
     reads_features: bool = False
     knows_members: bool = False
     train: Callable[[MembershipEvidence], Callable[[MembershipEvidence], Floats]] | None = None
     together: Callable[[SharedTableGame], Floats] | None = None
 
-    def possible(self, kind: AnswerKind, *, shadows: bool, population: bool = False, copies: bool = False) -> bool:
+    def possible(
+        self,
+        kind: AnswerKind,
+        *,
+        shadows: bool,
+        population: bool = False,
+        copies: bool = False,
+        models_without: bool = False,
+    ) -> bool:
         """Whether the attack can be carried out with these answers.
 
         Args:
@@ -69,8 +79,14 @@ class MembershipAttack:
             shadows: whether there are shadow models.
             population: whether there are known non-members.
             copies: whether the target can be asked about changed copies of the candidates.
+            models_without: whether there are outputs of models without each candidate.
         """
-        held = (shadows, self.needs_shadows), (population, self.needs_population), (copies, self.needs_copies)
+        held = (
+            (shadows, self.needs_shadows),
+            (population, self.needs_population),
+            (copies, self.needs_copies),
+            (models_without, self.needs_models_without),
+        )
         return kind in self.kinds and all(there or not needed for there, needed in held)
 
 

@@ -12,6 +12,7 @@ from leakgauge.membership import (
     frequency,
     gaussian_error,
     gradients,
+    influences,
     learned,
     likelihood_ratio,
     loss_threshold,
@@ -36,6 +37,7 @@ ATTACKS: tuple[MembershipAttack, ...] = (
     frequency.ATTACK,
     distance.ATTACK,
     gradients.ATTACK,
+    influences.ATTACK,
     relative.ATTACK,
     likelihood_ratio.ATTACK,
 )

@@ -68,6 +68,36 @@ class LinearColumns:
         return replace(self, values=self.values[rows])
 
 
+@dataclass(frozen=True, eq=False)
+class ModelsWithout:
+    """Outputs of models that were trained on all candidates, members or not, but one unit each.
+
+    Args:
+        answers: of each model, log-probabilities or values ``[u, J, k]``; NaN of one that could not be trained.
+        asked: about which candidates, int ``[J]``.
+        of_row: without which unit each candidate is left out, int ``[n]``.
+    """
+
+    answers: Floats
+    asked: NDArray[np.int64]
+    of_row: NDArray[np.int64]
+
+    __repr__ = shapes
+
+    def members(self, of_rows: Flags) -> Flags:
+        """Which units are in training sets ``[models, u]``, by their rows ``[models, n]``."""
+        first = np.zeros(len(self.answers), dtype=np.int64)
+        first[self.of_row[::-1]] = np.arange(len(self.of_row))[::-1]
+        return of_rows[:, first]
+
+    def about(self, rows: NDArray[np.int64]) -> ModelsWithout:
+        """Of some of the candidates ``[e]``, of each unit one at least; outputs about others are left out."""
+        place = np.full(len(self.of_row), -1)
+        place[rows] = np.arange(len(rows))
+        kept = place[self.asked] >= 0
+        return ModelsWithout(self.answers[:, kept], place[self.asked[kept]], self.of_row[rows])
+
+
 @dataclass(frozen=True)
 class MembershipEvidence:
     """What an attacker holds about the candidates, n records each of which may or may not be a member.
@@ -95,6 +125,7 @@ class MembershipEvidence:
         beside: what else the auditor knows of each answer ``[n, b]``, such as what it added up to, or how far it is
             from that about a record that is hardly changed.
         columns: what a linear model would read of the candidates; by default their features, as numbers.
+        models_without: outputs of models without each candidate.
     """
 
     kind: AnswerKind
@@ -115,6 +146,7 @@ class MembershipEvidence:
     alike: Units | None = None
     beside: Floats | None = None
     columns: LinearColumns | None = None
+    models_without: ModelsWithout | None = None
 
     __repr__ = shapes
 
@@ -140,6 +172,7 @@ class MembershipEvidence:
             steadiness=some(self.steadiness),
             beside=some(self.beside),
             columns=None if self.columns is None else self.columns.about(rows),
+            models_without=None if self.models_without is None else self.models_without.about(rows),
             members=some(self.members),
             units=Units(self.of_units.of_row[rows]),
         )

@@ -23,7 +23,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
 from leakgauge.membership.attack import MembershipAttack
-from leakgauge.membership.evidence import LinearColumns, MembershipEvidence
+from leakgauge.membership.evidence import LinearColumns, MembershipEvidence, ModelsWithout
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units, require_one_row_each
@@ -269,6 +269,7 @@ def everyone_as_target(
     targets: Indices | None = None,
     features: Floats | None = None,
     columns: LinearColumns | None = None,
+    models_without: ModelsWithout | None = None,
     units: Units | None = None,
 ) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
@@ -292,6 +293,7 @@ def everyone_as_target(
         targets: the models that play the target, by default all; the others still play shadows.
         features: encoded features of the pool ``[n, d]``, for attacks that read them.
         columns: what a linear model would read of the pool; by default the features, as numbers.
+        models_without: outputs of models without each record of the pool.
         units: whose record each is; a person's are all in a training set or none, and her score is their mean. By
             default each record is by itself.
 
@@ -299,7 +301,7 @@ def everyone_as_target(
         ModelError: the attack does not work on such answers, or needs records that are no candidates.
         DataError: a target leaves a record without shadow models of both kinds.
     """
-    _refuse_impossible(attack, table.kind)
+    _refuse_impossible(attack, table.kind, models_without=models_without is not None)
     playing = np.arange(len(table)) if targets is None else np.asarray(targets, dtype=np.int64)
     lost = [int(m) for m in playing if targets is not None and int(m) in table.failures]
     if lost:
@@ -316,7 +318,7 @@ def everyone_as_target(
 
         def held_by_halves(model: int, shadows: PredictionTable) -> MembershipEvidence:
             held = _evidence(table, labels, model, shadows, width, seed)
-            return replace(held, features=features, columns=columns)
+            return replace(held, features=features, columns=columns, models_without=models_without)
 
         scores = _by_halves(attack.train, table, playing, held_by_halves)
     elif attack.together is not None:
@@ -392,12 +394,13 @@ def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.b
     return opposed, np.where(is_complement.any(axis=1), np.argmax(is_complement, axis=1), -1)
 
 
-def _refuse_impossible(attack: MembershipAttack, kind: AnswerKind) -> None:
-    if not attack.possible(kind, shadows=True):
+def _refuse_impossible(attack: MembershipAttack, kind: AnswerKind, *, models_without: bool = False) -> None:
+    if not attack.possible(kind, shadows=True, models_without=models_without):
         raise ModelError(
             f"attack {attack.name!r} cannot be played on a table of {kind.value}"
             + (": it needs known non-members apart from the pool" if attack.needs_population else "")
             + (": it needs predictions for changed records" if attack.needs_copies else "")
+            + (": it needs models without each record" if attack.needs_models_without and not models_without else "")
             + "; take another attack"
         )
 

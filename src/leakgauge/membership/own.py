@@ -132,11 +132,11 @@ def _refuse_impossible(attack: MembershipAttack) -> None:
     if unknown or not attack.kinds:
         known = ", ".join(f"AnswerKind.{kind.name}" for kind in AnswerKind)
         raise ConfigError(f"the kinds of attack {attack.name!r} must be some of {known}")
-    if attack.knows_members or attack.needs_population or attack.needs_copies:
+    if attack.knows_members or attack.needs_population or attack.needs_copies or attack.needs_models_without:
         raise ConfigError(
-            f"attack {attack.name!r} needs who is a member, known non-members or changed copies of records, which an "
-            "attack of one's own is not given; expected one that works with predictions, labels, features and shadow "
-            "models"
+            f"attack {attack.name!r} needs who is a member, known non-members, changed copies of records or models "
+            "without one record, which an attack of one's own is not given; expected one that works with predictions, "
+            "labels, features and shadow models"
         )
 
 
@@ -178,6 +178,7 @@ class _Guarded:
             alike=None,
             beside=None,
             columns=None,
+            models_without=None,
         )
         try:
             with np.errstate(), user_code(f"attack {self.name!r}", "scoring"):

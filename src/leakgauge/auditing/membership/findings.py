@@ -15,7 +15,7 @@ from leakgauge.auditing.result import Description
 from leakgauge.auditing.rounding import Grid, Rounding
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, influences
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
@@ -139,7 +139,7 @@ def findings(
 
 def _against(name: str, situation: Situation) -> Situation:
     """The situation for advice against one attack."""
-    return replace(situation, by_parameters=name == gradients.ATTACK.name)
+    return replace(situation, by_parameters=name in (gradients.ATTACK.name, influences.ATTACK.name))
 
 
 def advantage_measure(title: str) -> str:

@@ -198,6 +198,7 @@ def play(
         execution: whose progress is told how many attacks were played.
     """
     table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
+    without = evidence.models_without
     if table is None:
         return NO_GAMES
     members = table.members
@@ -211,6 +212,7 @@ def play(
         table, labels, units = table.about(rows), labels[rows], Units(of_row)
         features = None if features is None else features[rows]
         columns = None if columns is None else columns.about(rows)
+        without = None if without is None else without.about(rows)
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         played[one.name] = Played.of(
@@ -222,6 +224,7 @@ def play(
                 seed=settings.seed,
                 features=features,
                 columns=columns,
+                models_without=without,
                 units=units,
             )
         )

@@ -145,6 +145,7 @@ def possible_attacks(
     shadows: bool,
     population: bool = False,
     copies: bool = True,
+    models_without: bool = False,
 ) -> tuple[MembershipAttack, ...]:
     """The attacks that can be carried out, of those selected; without ``copies`` the model takes no further queries.
 
@@ -158,9 +159,8 @@ def possible_attacks(
         if attack.name in names or (everything and not (shadows and attack.needs_population))
     ]
     own = [one for one in names if isinstance(one, MembershipAttack)]
-    return tuple(
-        one for one in (*ours, *own) if one.possible(kind, shadows=shadows, population=population, copies=copies)
-    )
+    held = {"shadows": shadows, "population": population, "copies": copies, "models_without": models_without}
+    return tuple(one for one in (*ours, *own) if one.possible(kind, **held))
 
 
 def learns(case: Case) -> bool:
@@ -191,6 +191,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
         population=n_aside > 0,
         copies=True,
+        models_without=shadows_possible and case.without_each is not None,
     )
     return tuple(
         one.name for one in by_default if one.name not in carried_out and (not one.knows_members or learns(case))
@@ -200,6 +201,12 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
 def wants_copies(kind: AnswerKind, settings: Settings) -> bool:
     """Whether the model is to be asked about changed copies of the candidates."""
     return any(attack.needs_copies for attack in possible_attacks(kind, settings.attacks, shadows=False))
+
+
+def wants_models_without(kind: AnswerKind, settings: Settings) -> bool:
+    """Whether models of all candidates but one each are to be had, where an engine solves for them."""
+    possible = possible_attacks(kind, settings.attacks, shadows=True, models_without=True)
+    return any(attack.needs_models_without for attack in possible)
 
 
 def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
@@ -319,7 +326,7 @@ def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner
 
 def wants_shadows(kind: AnswerKind, settings: Settings, *, learner: bool) -> bool:
     """Whether shadow models are to be trained."""
-    possible = possible_attacks(kind, settings.attacks, shadows=True, population=True)
+    possible = possible_attacks(kind, settings.attacks, shadows=True, population=True, models_without=True)
     return learner and settings.n_shadows != 0 and any(attack.needs_shadows for attack in possible)
 
 
@@ -756,6 +763,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         alike=case.overlap.alike,
         beside=case.beside,
         columns=_linear_columns(case),
+        models_without=None if table is None else case.models_without,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

@@ -48,6 +48,7 @@ from leakgauge.auditing.membership.measurement import (
     strongest,
     usual_error,
     wants_copies,
+    wants_models_without,
 )
 from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
 from leakgauge.auditing.plan import Outline, PlannedStep
@@ -58,7 +59,7 @@ from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tails import largest_odds
 from leakgauge.escaping import one_line, shapes
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, noise_robustness
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, influences, noise_robustness
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
@@ -74,6 +75,8 @@ if TYPE_CHECKING:
     from leakgauge.auditing.gate import Written
 
 SHADOWS = "shadow models"
+
+WITHOUT_EACH = "models of all candidates but one"
 
 ROUNDING = "rounding"
 """What the method says of scores that seem to be rounded."""
@@ -253,6 +256,12 @@ class MembershipAnswer(Answer):
             )
         if case.given.only_scores and case.kind in gradients.ATTACK.kinds:
             said.append(f"“{gradients.ATTACK.title}”: this attack needs the columns of the records.")
+        untried = self.shadows is not None and influences.ATTACK.name not in carried_out
+        if untried and case.kind in influences.ATTACK.kinds and wants_models_without(case.kind, case.settings):
+            said.append(
+                f"“{influences.ATTACK.title}”: this attack needs models without each record, which are computed for at "
+                f"most {influences.MAX_UNITS:,} candidates, and only where this takes no training."
+            )
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:
             said.append("Attacks that need known non-members (population attack and quantile regression).")
@@ -306,6 +315,7 @@ class Membership(Question):
             self.settings.attacks,
             shadows=outline.shadows,
             population=outline.n_population > 0,
+            models_without=outline.without_each is not None,
         )
         return f"Attacks: {', '.join(attack.name for attack in chosen) or 'none is possible'}."
 
@@ -314,6 +324,8 @@ class Membership(Question):
         if outline.shadows:
             engines = STOPPING if outline.solves and not outline.converged else ENGINES
             yield PlannedStep.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
+            if outline.without_each is not None and wants_models_without(outline.kind, self.settings):
+                yield PlannedStep.of(WITHOUT_EACH, outline.without_each.job)
         n = len(outline.what.train.units)
         if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= SHUFFLED_FOLDS_FROM_RECORDS:
             left_out = outline.leaving_out(np.arange(n))
@@ -332,6 +344,7 @@ class Membership(Question):
             shadows=table is not None,
             population=case.n_population > 0,
             copies=case.asks_copies,
+            models_without=table is not None and case.models_without is not None,
         )
         chosen = tuple(one for one in chosen if not one.knows_members or learns(case))
         evidence, drawn = gather(case, table, usual), case.drawn
