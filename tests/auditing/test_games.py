@@ -30,6 +30,8 @@ from leakgauge.training import (
     train_many,
 )
 
+from ..membership.without import without_each  # noqa: TID252 - tests are no package
+
 N, N_GAMES = 120, 20
 PLAYED = tuple(one for one in ATTACKS + AUDITOR_ATTACKS if not (one.needs_population or one.needs_copies))
 
@@ -40,7 +42,10 @@ def table_of(answers, members):
 
 def play(table, labels, attacks, settings, units=None, features=None):
     features = np.random.default_rng(7).normal(size=(len(labels), 2)) if features is None else features
-    evidence = MembershipEvidence(table.kind, table.answers[0], labels, shadows=table, features=features)
+    without = without_each(table.kind, np.log(np.full(table.answers.shape[1:], 0.5)), labels)
+    evidence = MembershipEvidence(
+        table.kind, table.answers[0], labels, shadows=table, features=features, models_without=without
+    )
     return games.play(evidence, Units.rows(len(labels)) if units is None else units, attacks, settings)
 
 
@@ -62,7 +67,7 @@ def test_null_no_attack_finds_anything_in_answers_that_do_not_depend_on_membersh
         for name, one in found.items():
             values.setdefault(name, []).append(one.pool.value)
         beyond += any(one.together.magnitude.low > 0.1 for one in found.values())
-    assert len(values) == 10
+    assert len(values) == 11
     for name, gained in values.items():
         assert abs(np.mean(gained)) < 4 * np.std(gained) / np.sqrt(15) + 1e-3, name
     assert beyond == 0

@@ -37,6 +37,8 @@ from leakgauge.statistics import (
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets
 from leakgauge.training.subsets import Subsets
 
+from ..membership.without import without_each  # noqa: TID252 - tests are no package
+
 CASES = [(attack, kind) for attack in ATTACKS + OFFLINE_ATTACKS for kind in sorted(attack.kinds)]
 WITH_SHADOWS = [case for case in CASES if case[0].needs_shadows]
 CLASSES = [case for case in CASES if case[1] is not AnswerKind.VALUES]
@@ -85,6 +87,7 @@ def evidence_of(seed, kind, is_member, gain=0.0, *, shadow_gain=None, n_models=1
     labels, known = labels_of(rng, kind, n), labels_of(rng, kind, n_known)
     shadows = answers_of(rng, kind, signals((gain if shadow_gain is None else shadow_gain) * members), labels)
     own = signals(gain * is_member)
+    base = answers_of(np.random.default_rng(seed), kind, np.zeros(n), labels)
     return MembershipEvidence(
         kind,
         answers_of(rng, kind, own, labels),
@@ -99,14 +102,16 @@ def evidence_of(seed, kind, is_member, gain=0.0, *, shadow_gain=None, n_models=1
             answers_of(rng, kind, signals(np.zeros(n_known)), known), known, rng.normal(size=(n_known, 2))
         ),
         steadiness=special.expit(2 * own),
+        models_without=without_each(kind, base, labels),
     )
 
 
 def changed(evidence, answers, labels=lambda labels: labels):
     """The same evidence after ``answers`` has changed what all models answer, and ``labels`` the truth."""
-    known = evidence.population
+    known, without = evidence.population, evidence.models_without
     return replace(
         evidence,
+        models_without=replace(without, answers=answers(without.answers)),
         answers=answers(evidence.answers),
         labels=labels(evidence.labels),
         shadows=replace(evidence.shadows, answers=answers(evidence.shadows.answers)),
@@ -139,6 +144,7 @@ def test_permuted_candidates_have_permuted_scores(attack, kind):
         features=held.features[order],
         shadows=shadows,
         steadiness=held.steadiness[order],
+        models_without=held.models_without.about(order),
     )
     before, after = attack.score(held)[order], attack.score(moved)
     if attack.name == "shadow-classifier":
@@ -221,6 +227,10 @@ FITTED_IS_MEMBER = {
 """Attacks that take a good fit for membership, rather than to learn what members look like."""
 
 
+OF_MEANS = {"gradients", "influence"}
+"""Attacks to which errors to either side are alike."""
+
+
 @every([case for case in CASES if case[0].name in FITTED_IS_MEMBER])
 def test_a_record_that_is_fitted_better_never_scores_lower(attack, kind):
     """The answer about one record after another is made better, the rest left as it is; exact."""
@@ -238,13 +248,13 @@ def test_a_record_that_is_fitted_better_never_scores_lower(attack, kind):
         assert attack.score(replace(held, answers=answers))[row] >= before[row] - 1e-9
 
 
-@every([case for case in CASES if case[0].name != "gradients" or case[1] is AnswerKind.PROBABILITIES])
+@every([case for case in CASES if case[0].name not in OF_MEANS or case[1] is AnswerKind.PROBABILITIES])
 def test_inverted_answers_give_negative_advantages_that_nothing_hides(attack, kind):
     """The target answers *worse* on members, by three deviations, while shadow models answer better on theirs.
 
     The advantage is negative and stays so (no clipping to 0), the AUC below one half, and no rule calls it a leak: with
     100 records of either kind and true rates this far apart, a wrong sign has a probability below 1e-6 for each. Of
-    errors to either side, as here, gradients have no mean that could be inverted.
+    errors to either side, as here, gradients and influence have no mean that could be inverted.
     """
     held = evidence_of(10, kind, HALF, -3.0, shadow_gain=3.0)
     scores = attack.score(held)
@@ -350,6 +360,7 @@ def test_a_single_candidate(attack, kind):
         features=held.features[one],
         shadows=shadows,
         steadiness=held.steadiness[one],
+        models_without=without_each(kind, held.answers[one], held.labels[one]),
     )
     score = attack.score(alone)
     assert score.shape == (1,)
@@ -367,6 +378,7 @@ def test_no_candidates_are_refused(attack, kind):
     )
     none = {"answers": held.answers[:0], "labels": held.labels[:0], "features": held.features[:0], "shadows": shadows}
     none["steadiness"] = held.steadiness[:0]
+    none["models_without"] = held.models_without.about(np.arange(0))
     with pytest.raises(InputError, match=r"at least one|no records|shape"):
         attack.score(replace(held, **none))
 

@@ -26,10 +26,12 @@ from leakgauge.membership.game import _opposed
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
 
+from .without import without_each
+
 ALL = ATTACKS + OFFLINE_ATTACKS
 CASES = [(attack, kind) for attack in ALL for kind in sorted(attack.kinds)]
-BLIND = [(attack, kind) for attack, kind in CASES if attack.name == "gradients" and kind is AnswerKind.VALUES]
-"""Errors to either side that are smaller for members have the same mean gradient as larger ones."""
+BLIND = [(attack, kind) for attack, kind in CASES if attack.name in {"gradients", "influence"} and kind is AnswerKind.VALUES]
+"""Errors to either side that are smaller for members have the same mean as larger ones."""
 
 TOGETHER = [(attack, kind) for attack, kind in CASES if attack.together is not None]
 
@@ -60,6 +62,7 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
         "synthetic",
     )
     dtype = float if kind is AnswerKind.VALUES else int
+    base = answers_of(rng, kind, np.zeros(n))
     known = PopulationRecords(
         answers_of(rng, kind, rng.normal(size=n_known)), np.zeros(n_known, dtype), rng.normal(size=(n_known, 2))
     )
@@ -76,6 +79,7 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
         features=rng.normal(size=(n, 2)),
         population=known,
         steadiness=1 / (1 + np.exp(-2 * own)),
+        models_without=without_each(kind, base, np.zeros(n, dtype)) if n <= 1000 else None,
     )
 
 
@@ -183,8 +187,9 @@ def test_extreme_answers_give_no_nan(attack, kind):
 def test_what_is_missing_is_named(attack, kind):
     """Without what it needs an attack is not possible, and says what that is."""
     evidence = evidence_of(np.random.default_rng(7), kind, HALF[:40], 1.0)
-    assert attack.possible(kind, shadows=True, population=True, copies=True)
+    assert attack.possible(kind, shadows=True, population=True, copies=True, models_without=True)
     needs = attack.needs_shadows or attack.needs_population or attack.needs_copies
+    assert attack.possible(kind, shadows=True, population=True, copies=True) == (not attack.needs_models_without)
     assert attack.possible(kind, shadows=False) == (not needs)
     if attack.needs_shadows:
         with pytest.raises(ModelError, match="needs shadow models"):
@@ -195,6 +200,9 @@ def test_what_is_missing_is_named(attack, kind):
     if attack.needs_copies:
         with pytest.raises(ModelError, match="needs predictions for changed copies"):
             attack.score(replace(evidence, steadiness=None))
+    if attack.needs_models_without:
+        with pytest.raises(ModelError, match="needs outputs of models without each record"):
+            attack.score(replace(evidence, models_without=None))
     if attack.reads_features:
         with pytest.raises(ModelError, match="needs the candidates' features"):
             attack.score(replace(evidence, features=None))
@@ -340,9 +348,10 @@ def by_shadows(kind):
 def test_some_records_at_a_time_give_the_same_bits(kind, monkeypatch):
     """No sum goes over records, so that where a block ends changes no digit; 400 records, seven at a time."""
     held = evidence_of(np.random.default_rng(80), kind, HALF, 0.5)
-    whole = [attack.score(held) for attack in by_shadows(kind)]
+    by_records = [attack for attack in by_shadows(kind) if not attack.needs_models_without]
+    whole = [attack.score(held) for attack in by_records]
     monkeypatch.setattr(evidence, "RECORDS_AT_ONCE", 7)
-    parts = [attack.score(held) for attack in by_shadows(kind)]
+    parts = [attack.score(held) for attack in by_records]
     assert whole
     assert all(np.array_equal(one, other) for one, other in zip(whole, parts, strict=True))
 
@@ -379,7 +388,9 @@ def own_of(answers):
     return relative.own_probabilities(answers, np.zeros(len(HALF), dtype=int))
 
 
-@pytest.mark.parametrize("attack", by_shadows(AnswerKind.PROBABILITIES), ids=named)
+@pytest.mark.parametrize(
+    "attack", [one for one in by_shadows(AnswerKind.PROBABILITIES) if not one.needs_models_without], ids=named
+)
 def test_no_attack_makes_another_table_of_the_answers(attack, monkeypatch):
     """32 models, 3 classes: 768 bytes of answers about a record. A copy would take as much, one number for each answer
     a third of it, beside what is made of that; numbers of each record, of which there are about 30, take 240."""

@@ -205,11 +205,16 @@ class Case(Outline):
         """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
         return train_shadows(self)
 
+    @property
+    def may_leave_out(self) -> bool:
+        """Whether leaving a member out is as leaving another one out: by its number of rows a person moves a model."""
+        return not self.rows_differ
+
     @cached_property
     def models_without(self) -> ModelsWithout | None:
         """Outputs of models of all candidates but one unit each, where an engine solves for them."""
         planned = self.without_each
-        if planned is None or not wants_models_without(self.kind, self.settings):
+        if planned is None or not self.may_leave_out or not wants_models_without(self.kind, self.settings):
             return None
         with suppress(ModelError):
             return planned.train(self.telling("models without one record"))

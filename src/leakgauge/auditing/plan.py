@@ -230,12 +230,12 @@ class Outline:
     def without_each(self) -> PlannedWithout | None:
         """Models of all candidates but one unit each; ``None`` where no engine solves for them, or there is no use.
 
-        Copies of one are one unit.
+        Of copies of training records there is none: all of one would be left out, which moves a model further.
         """
         learner = self.what.learner
-        if learner is None or not self.shadows or self.kind is AnswerKind.LABELS:
+        if learner is None or not self.shadows or self.kind is AnswerKind.LABELS or not self.overlap.copies.single:
             return None
-        return PlannedWithout.of(learner, self.candidates, self.drawn, self.settings.seed)
+        return PlannedWithout.of(learner, self.candidates, self.units, self._shadow_size, self.settings.seed)
 
     def _as_often(self, rng: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows of all candidates, and of the holdout again: as often as training records were drawn.

@@ -91,11 +91,12 @@ class ModelsWithout:
         return of_rows[:, first]
 
     def about(self, rows: NDArray[np.int64]) -> ModelsWithout:
-        """Of some of the candidates ``[e]``, of each unit one at least; outputs about others are left out."""
+        """Of some of the candidates ``[e]``; outputs about others, and models without these, are left out."""
         place = np.full(len(self.of_row), -1)
         place[rows] = np.arange(len(rows))
         kept = place[self.asked] >= 0
-        return ModelsWithout(self.answers[:, kept], place[self.asked[kept]], self.of_row[rows])
+        models, of_row = np.unique(self.of_row[rows], return_inverse=True)
+        return ModelsWithout(self.answers[models][:, kept], place[self.asked[kept]], of_row)
 
 
 @dataclass(frozen=True)

@@ -22,21 +22,34 @@ look at models with and without one record, in all outputs about it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from sklearn.base import clone
 
-from leakgauge.arrays import Floats, Indices
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
+from leakgauge.membership._checks import refuse_one_sided_records
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence, ModelsWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
-from leakgauge.training import Execution, Job, Learner, PredictionTable, Randomness, leave_units_out, plan
+from leakgauge.training import (
+    Execution,
+    Job,
+    Learner,
+    PredictionTable,
+    Randomness,
+    SklearnLearner,
+    leave_units_out,
+    plan,
+)
 
 MAX_OUTPUTS = 2000
 """Of more units than this so many outputs are looked at, at most."""
@@ -53,11 +66,18 @@ RIDGES = (1e-8, 1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 NOISE = 1e-3
 """Share of the variance of an output that counts as noise at least."""
 
-SMALLEST_LOG = -20.0
-"""Logarithms of probabilities below are cut off where some are those of 0: of 1 - 1e-10 few digits are left."""
+COARSEST_LOG = -20.0
+"""Where no finite logarithm is below, a probability of 0 is one of few, as are votes of neighbours, and counts as
+half of the smallest other one; elsewhere it is one that was too small to be written, and says nothing."""
+
+ROUNDED_LOG = -30.0
+"""Logarithms below say nothing of a model that writes some probabilities as 0: of 1 - 1e-13 three digits are left."""
 
 LARGEST_DEVIATION = 1e6
 """Standard deviations of an output beyond which it counts no further."""
+
+ROUNDING = 1e-12
+"""Standard deviation of an output, in units of its mean, that is none."""
 
 SMALLEST_SPREAD = 1e-9
 """Standard deviation of an output, in units of the largest, below which it says nothing."""
@@ -80,18 +100,33 @@ class PlannedWithout:
     __repr__ = shapes
 
     @classmethod
-    def of(cls, learner: Learner, records: Records, units: Units, seed: int) -> PlannedWithout | None:
-        """Those of a learner, or ``None`` where no engine solves for them, or there are too many units."""
+    def of(cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int) -> PlannedWithout | None:
+        """Those of a learner, or ``None`` where no engine solves for them, or there are too many units.
+
+        The records are in an order that says nothing: ties may hang on it.
+
+        Args:
+            learner: the algorithm.
+            records: the candidates.
+            units: of which each is left out.
+            n_in: how many of them models are trained on elsewhere.
+            seed: draws the order, and about whom they are asked.
+        """
         if not 2 <= len(units) <= MAX_UNITS:
             return None
-        n_classes = len(records.schema.classes)
-        most = (MAX_OUTPUTS if len(units) > MAX_OUTPUTS else MAX_NUMBERS // len(units)) // (
-            n_classes if n_classes > 2 else 1
+        rng, n_classes = AuditStream.INFLUENCE_OUTPUTS.generator(seed), len(records.schema.classes)
+        most = (MAX_OUTPUTS if len(units) > MAX_OUTPUTS else MAX_NUMBERS // len(units)) // max(
+            1, n_classes * (n_classes > 2)
         )
-        asked = np.arange(len(records))
+        order, asked = rng.permutation(len(records)), np.arange(len(records))
         if most < len(records):
-            asked = np.sort(AuditStream.INFLUENCE_OUTPUTS.generator(seed).choice(len(records), most, replace=False))
-        job = Job(learner, records, leave_units_out(units), records.features[asked], seed, Randomness.COMMON)
+            asked = np.sort(rng.choice(len(records), most, replace=False))
+        shuffled, removed = Units.of(units.of_row[order]), np.empty(len(units), dtype=np.int64)
+        removed[units.of_row[order]] = shuffled.of_row
+        job = Job(
+            _for_more(learner, len(units) / n_in, len(units) - 1), records[order], leave_units_out(shuffled, removed),
+            records.features[asked], seed, Randomness.COMMON,
+        )  # fmt: skip
         try:
             return None if plan(job).engine.trains else cls(job, asked, units)
         except (DataError, ModelError):
@@ -107,21 +142,81 @@ class PlannedWithout:
         return ModelsWithout(found.answers, self.asked, self.units.of_row)
 
 
-def signals(kind: AnswerKind, answers: Floats, lowest: float) -> Floats:
-    """Log-odds, or values, of each output ``[models, J * c]``: what records add to a model nearly adds up in these.
+class _Zeros(NamedTuple):
+    """Where models give a probability of 0.
 
     Args:
-        kind: of the answers.
-        answers: log-probabilities, or values ``[models, J, k]``.
-        lowest: logarithms below are cut off.
+        unknown: classes that one of them gives no candidate, bool ``[k]``.
+        anywhere: where one of them does, bool ``[J, k]``.
+        smallest: finite logarithm, at most 0.
     """
-    if kind is AnswerKind.VALUES:
-        found = answers
-    else:
-        logs = np.maximum(answers, lowest)
-        # Of two classes the second against the first; of more each against their geometric mean.
-        found = logs[..., 1:] - logs[..., :1] if logs.shape[-1] == 2 else logs - logs.mean(axis=-1, keepdims=True)
-    return np.asarray(found, dtype=np.float64).reshape(len(answers), -1)
+
+    unknown: Flags
+    anywhere: Flags
+    smallest: float
+
+    @classmethod
+    def of(cls, *tables: Floats) -> _Zeros:
+        """Of log-probabilities of some models, and of others ``[m, J, k]`` each."""
+        zeros = [np.isneginf(one) for one in tables]
+        return cls(
+            np.any([one.all(axis=1).any(axis=0) for one in zeros], axis=0),
+            np.any([one.any(axis=0) for one in zeros], axis=0),
+            min(float(np.min(one, where=np.isfinite(one), initial=0.0)) for one in tables),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """Which outputs are read, as log-odds or values: what records add to a model nearly adds up in these.
+
+    Args:
+        counted: of which classes the logarithms count at each candidate asked about, bool ``[J, k]``; ``None`` of
+            values, which all do.
+        floor: what stands for the logarithm of 0.
+    """
+
+    counted: Flags | None
+    floor: float = -np.inf
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, kind: AnswerKind, target: Floats, others: _Zeros) -> Reading:
+        """What can be read of a target's answers ``[J, k]`` and of those of all others.
+
+        A class that one of the models does not know counts nowhere.
+        """
+        if kind is AnswerKind.VALUES:
+            return cls(None)
+        own = _Zeros.of(target[None])
+        known, smallest = ~(own.unknown | others.unknown), min(own.smallest, others.smallest)
+        counted = np.broadcast_to(known, target.shape)
+        if smallest >= COARSEST_LOG:
+            return cls(counted, smallest - math.log(2))
+        counted = counted & ~(own.anywhere | others.anywhere)
+        if (own.anywhere & known).any():
+            counted = counted & (target >= ROUNDED_LOG)
+        return cls(counted)
+
+    def __call__(self, answers: Floats) -> Floats:
+        """Of some models ``[m, J * c]``: each class against the geometric mean of those that count.
+
+        Args:
+            answers: log-probabilities, or values ``[m, J, k]``.
+        """
+        found = np.asarray(answers, dtype=np.float64)
+        if self.counted is not None:
+            logs = np.where(self.counted, np.maximum(found, self.floor), 0.0)
+            middle = logs.sum(axis=-1, keepdims=True) / np.maximum(self.counted.sum(axis=-1, keepdims=True), 1)
+            found = np.where(self.counted, logs - middle, 0.0)
+            found = found[..., 1:] if found.shape[-1] == 2 else found  # of two the first says the same
+        return found.reshape(len(found), -1)
+
+    @property
+    def key(self) -> tuple[bytes, float]:
+        """The same for the same reading."""
+        return b"" if self.counted is None else np.packbits(self.counted).tobytes(), self.floor
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,35 +224,32 @@ class _Regression:
     """Of membership on outputs.
 
     Args:
-        kind: of the outputs.
-        lowest: logarithm that counts.
+        reading: of the outputs.
         middle: mean of each output over shadow models ``[J * c]``.
         sizes: of its noise ``[J * c]``; infinite where it says nothing.
         influence: of each unit, in these ``[u, J * c]``.
         factor: the Cholesky factor of what is inverted.
-        gap: by how much the scores of members are higher.
+        shift: the middle between the mean scores of members and others, which 0 is if they are equally many.
     """
 
-    kind: AnswerKind
-    lowest: float
+    reading: Reading
     middle: Floats
     sizes: Floats
     influence: Floats
     factor: tuple[Floats, bool]
-    gap: float = 0.0
+    shift: float = 0.0
 
     __repr__ = shapes
 
     @classmethod
-    def of(cls, table: PredictionTable, without: ModelsWithout, lowest: float) -> _Regression:
+    def of(cls, reading: Reading, table: PredictionTable, without: ModelsWithout) -> _Regression:
         """Of shadow models, whose training records are known, with the ridge that finds most in them."""
-        answers = table.answers[:, without.asked]
-        told = signals(table.kind, answers, lowest)
+        told = reading(table.answers[:, without.asked])
         with np.errstate(invalid="ignore"):  # of infinite ones
             middle, spread = told.mean(axis=0), told.std(axis=0)
         spread = np.where(np.isfinite(spread), spread, 0.0)
-        says = spread > SMALLEST_SPREAD * spread.max(initial=0.0)
-        influence = -signals(table.kind, without.answers, lowest)
+        says = spread > np.maximum(SMALLEST_SPREAD * spread.max(initial=0.0), ROUNDING * np.abs(middle))
+        influence = -reading(without.answers)
         influence = np.where(says, np.nan_to_num(influence - np.nanmean(influence, axis=0)), 0.0)
         inside = without.members(table.members)
         centred = inside - inside.mean(axis=1, keepdims=True)
@@ -173,12 +265,12 @@ class _Regression:
                 factor = cho_factor(products + ridge * unit * np.eye(len(products)))
             except LinAlgError:  # singular up to rounding
                 continue
-            found = cls(table.kind, lowest, middle, sizes, influence, factor)
+            found = cls(reading, middle, sizes, influence, factor)
             scores = found.scores(deviations / sizes)
             apart = float(np.mean([_correlation(*pair) for pair in zip(scores, centred, strict=True)]))
             if apart > most:
                 gap = np.mean([own[one].mean() - own[~one].mean() for own, one in zip(scores, inside, strict=True)])
-                best, most = replace(found, gap=max(0.0, float(gap))), apart
+                best, most = replace(found, shift=max(0.0, float(gap)) * (1 - 2 * float(inside.mean())) / 2), apart
         if best is None:
             raise ModelError("the influence of records on outputs is not finite; leave out the attack 'influence'")
         return best
@@ -189,12 +281,36 @@ class _Regression:
             return np.asarray(cho_solve(self.factor, self.influence @ deviations.T).T)
         return np.asarray(cho_solve(self.factor, deviations.T).T @ self.influence.T)
 
-    def judged(self, answers: Floats, share_in: float) -> Floats:
-        """Scores of the units ``[u]`` by what a model outputs ``[J, k]``, of a share of which it was trained on."""
+    def judged(self, answers: Floats) -> Floats:
+        """Scores of the units ``[u]`` by what a model outputs ``[J, k]``."""
         with np.errstate(invalid="ignore"):
-            deviations = np.nan_to_num((signals(self.kind, answers[None], self.lowest) - self.middle) / self.sizes)
+            deviations = np.nan_to_num((self.reading(answers[None]) - self.middle) / self.sizes)
         deviations = np.clip(deviations, -LARGEST_DEVIATION, LARGEST_DEVIATION)
-        return np.asarray(self.scores(deviations)[0] - self.gap * (1 - 2 * share_in) / 2)
+        return np.asarray(self.scores(deviations)[0] - self.shift)
+
+
+def _for_more(learner: Learner, factor: float, most: int) -> Learner:
+    """A learner that does with more records what the given one does with fewer: its settings that hang on their number.
+
+    Args:
+        learner: the algorithm.
+        factor: how many times as many records.
+        most: neighbours.
+    """
+    if not isinstance(learner, SklearnLearner):
+        return learner
+    changed = dict[str, float]()
+    for name, value in learner.estimator.get_params().items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            continue
+        match name.split("__")[-1]:
+            case "alpha":  # the weight of a penalty, or of records that are made up, against a sum over records
+                changed[name] = float(value) * factor
+            case "C":
+                changed[name] = float(value) / factor
+            case "n_neighbors":
+                changed[name] = min(round(value * factor), most)
+    return SklearnLearner(clone(learner.estimator).set_params(**changed)) if changed else learner
 
 
 def _noise(deviations: Floats, added: Floats, spread: Floats) -> Floats:
@@ -222,16 +338,18 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     table, without = evidence.shadow_table, evidence.models_without
     if without is None:
         raise ModelError("this attack needs outputs of models without each record, which are not in the evidence")
-    exact = np.isfinite(table.answers[:, without.asked]).all() and not np.isneginf(without.answers).any()
-    known = dict[float, _Regression]()
+    refuse_one_sided_records(table.members)
+    if table.kind is not AnswerKind.VALUES and table.answers.shape[-1] < 2:
+        raise ModelError("probabilities must be of two classes or more, got one")
+    others = _Zeros.of(table.answers[:, without.asked], without.answers)
+    known = dict[tuple[bytes, float], _Regression]()
 
     def judged(target: MembershipEvidence) -> Floats:
         answers = target.answers[without.asked]
-        lowest = -np.inf if exact and np.isfinite(answers).all() else SMALLEST_LOG
-        if lowest not in known:
-            known[lowest] = _Regression.of(table, without, lowest)
-        share_in = 0.5 if target.members is None else float(without.members(target.members[None]).mean())
-        return known[lowest].judged(answers, share_in)[without.of_row]
+        reading = Reading.of(table.kind, answers, others)
+        if reading.key not in known:
+            known[reading.key] = _Regression.of(reading, table, without)
+        return known[reading.key].judged(answers)[without.of_row]
 
     return judged
 

@@ -260,7 +260,7 @@ class MembershipAnswer(Answer):
         if untried and case.kind in influences.ATTACK.kinds and wants_models_without(case.kind, case.settings):
             said.append(
                 f"“{influences.ATTACK.title}”: this attack needs models without each record, which are computed for at "
-                f"most {influences.MAX_UNITS:,} candidates, and only where this takes no training."
+                f"most {influences.MAX_UNITS:,} candidates without copies, and only where this takes no training."
             )
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:
