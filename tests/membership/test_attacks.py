@@ -30,7 +30,9 @@ from .without import without_each
 
 ALL = ATTACKS + OFFLINE_ATTACKS
 CASES = [(attack, kind) for attack in ALL for kind in sorted(attack.kinds)]
-BLIND = [(attack, kind) for attack, kind in CASES if attack.name in {"gradients", "influence"} and kind is AnswerKind.VALUES]
+BLIND = [
+    (attack, kind) for attack, kind in CASES if attack.name in {"gradients", "influence"} and kind is AnswerKind.VALUES
+]
 """Errors to either side that are smaller for members have the same mean as larger ones."""
 
 TOGETHER = [(attack, kind) for attack, kind in CASES if attack.together is not None]
@@ -62,7 +64,7 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
         "synthetic",
     )
     dtype = float if kind is AnswerKind.VALUES else int
-    base = answers_of(rng, kind, np.zeros(n))
+    base = answers_of(np.random.default_rng(n), kind, np.zeros(n))
     known = PopulationRecords(
         answers_of(rng, kind, rng.normal(size=n_known)), np.zeros(n_known, dtype), rng.normal(size=(n_known, 2))
     )

@@ -269,8 +269,8 @@ class _Regression:
             scores = found.scores(deviations / sizes)
             apart = float(np.mean([_correlation(*pair) for pair in zip(scores, centred, strict=True)]))
             if apart > most:
-                gap = np.mean([own[one].mean() - own[~one].mean() for own, one in zip(scores, inside, strict=True)])
-                best, most = replace(found, shift=max(0.0, float(gap)) * (1 - 2 * float(inside.mean())) / 2), apart
+                slope = float((scores * centred).sum()) / max(float((centred**2).sum()), 1.0)
+                best, most = replace(found, shift=max(0.0, slope) * (1 - 2 * float(inside.mean())) / 2), apart
         if best is None:
             raise ModelError("the influence of records on outputs is not finite; leave out the attack 'influence'")
         return best
@@ -278,8 +278,10 @@ class _Regression:
     def scores(self, deviations: Floats) -> Floats:
         """Of the deviations of some models in units of noise ``[m, J * c]``, the score of each unit ``[m, u]``."""
         if len(self.factor[0]) == len(self.influence):
-            return np.asarray(cho_solve(self.factor, self.influence @ deviations.T).T)
-        return np.asarray(cho_solve(self.factor, deviations.T).T @ self.influence.T)
+            found = cho_solve(self.factor, self.influence @ deviations.T).T
+        else:
+            found = cho_solve(self.factor, deviations.T).T @ self.influence.T
+        return np.asarray(found - found.mean(axis=1, keepdims=True))  # influences have the mean 0
 
     def judged(self, answers: Floats) -> Floats:
         """Scores of the units ``[u]`` by what a model outputs ``[J, k]``."""
@@ -338,6 +340,8 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     table, without = evidence.shadow_table, evidence.models_without
     if without is None:
         raise ModelError("this attack needs outputs of models without each record, which are not in the evidence")
+    if len(evidence.labels) == 0:
+        raise DataError("labels must be of at least one candidate, got none")
     refuse_one_sided_records(table.members)
     if table.kind is not AnswerKind.VALUES and table.answers.shape[-1] < 2:
         raise ModelError("probabilities must be of two classes or more, got one")
