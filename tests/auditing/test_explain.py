@@ -86,11 +86,15 @@ def test_a_regressor(monkeypatch: pytest.MonkeyPatch) -> None:
     what = subject(Ridge(solver="svd"), (_X[:30], y[:30]), (_X[30:], y[30:]))
     found = explain(what, Settings())
     assert found.answers is AnswerKind.VALUES
-    assert found.questions == ("Attacks: error-both-known, error-below-training-error, gradients, lira, learned.",)
+    attacks = "error-both-known, error-below-training-error, gradients, influence, lira, learned"
+    assert found.questions == (f"Attacks: {attacks}.",)
     wanted = {"the audited model", "shadow models", "models without one record", "the model on all records, again"}
+    wanted.add("models of all candidates but one")
     assert set(steps(found)) == wanted | {"search for other queries for the records of largest influence"}
     unmeasured = explain(what, Settings(n_influence=0))
-    assert set(steps(unmeasured)) == {"the audited model", "shadow models", "models without one record"}
+    every = {"the audited model", "shadow models", "models without one record", "models of all candidates but one"}
+    assert set(steps(unmeasured)) == every
+    assert steps(unmeasured)["models of all candidates but one"] == 0
     assert steps(unmeasured)["models without one record"] == 0, "a closed form, or none at all"
     assert found.warnings == ()
 
