@@ -20,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from leakgauge import Settings, audit, compare_attacks
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.settings import ReleaseRule
+from leakgauge.defences import Binning
 from leakgauge.errors import ModelError
 from leakgauge.membership import ATTACKS, MembershipEvidence, ModelsWithout, everyone_as_target, influences
 from leakgauge.membership.influences import PlannedWithout, Reading, _Zeros
@@ -321,6 +322,16 @@ def test_settings_that_hang_on_the_number_of_records(model, changed):
     plain = {key: value for key, value in before.get_params().items() if isinstance(value, bool | int | float | str)}
     assert {key: after.get_params()[key] for key in plain} == plain | changed
     assert influences._for_more(SklearnLearner(KNeighborsClassifier(60)), 2.0, 99).estimator.n_neighbors == 99
+
+
+def test_of_answers_that_are_changed_afterwards_it_is_the_model_behind():
+    """Binned probabilities have steps, which one record of many hardly ever crosses."""
+    X, y = drawn(60, 3, 0)
+    defended = Binning(0.1).apply(SklearnLearner(GaussianNB()))
+    records = Records.from_arrays(X, y)
+    found = PlannedWithout.of(defended, records, records.units, 30, 0)
+    plain = planned(GaussianNB(), records)
+    np.testing.assert_array_equal(found.train(HERE).answers, plain.train(HERE).answers)
 
 
 def test_none_are_planned_that_would_have_to_be_trained_or_are_too_many(monkeypatch):

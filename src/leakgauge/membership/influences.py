@@ -50,6 +50,7 @@ from leakgauge.training import (
     leave_units_out,
     plan,
 )
+from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
 """Of more units than this so many outputs are looked at, at most."""
@@ -133,12 +134,13 @@ class PlannedWithout:
             return None
 
     def train(self, execution: Execution) -> ModelsWithout:
-        """Their outputs.
+        """Their outputs, had anew in this process.
 
         Raises:
             ModelError: they cannot be had.
         """
-        found = plan(self.job).train(execution)
+        here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
+        found = plan(self.job).train(here)
         return ModelsWithout(found.answers, self.asked, self.units.of_row)
 
 
@@ -294,11 +296,15 @@ class _Regression:
 def _for_more(learner: Learner, factor: float, most: int) -> Learner:
     """A learner that does with more records what the given one does with fewer: its settings that hang on their number.
 
+    Of one whose answers are changed afterwards it is the one behind: steps of rounded answers say less of influence.
+
     Args:
         learner: the algorithm.
         factor: how many times as many records.
         most: neighbours.
     """
+    while isinstance(made := learner.composition, PostProcessedLearner):
+        learner = made.learner
     if not isinstance(learner, SklearnLearner):
         return learner
     changed = dict[str, float]()
