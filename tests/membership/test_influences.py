@@ -8,14 +8,16 @@ import pytest
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, QuantileTransformer, StandardScaler
 
 from leakgauge import Settings, audit, compare_attacks
 from leakgauge.auditing.finding import Verdict
@@ -67,7 +69,7 @@ def alike_columns(n, seed, d=20):
 
 
 @pytest.mark.parametrize("share", [0.5, 0.7])
-@pytest.mark.parametrize("model", [GaussianNB(), Ridge(), KNeighborsClassifier(5)])
+@pytest.mark.parametrize("model", [GaussianNB(), Ridge(), KNeighborsClassifier(5), make_pipeline(PCA(2), GaussianNB())])
 def test_null_models_of_other_records_have_no_members(model, share):
     """30 tables of 12 models that were trained on records of their own: within four standard errors of 0."""
     found = []
@@ -334,6 +336,37 @@ def test_of_answers_that_are_changed_afterwards_it_is_the_model_behind():
     np.testing.assert_array_equal(found.train(HERE).answers, plain.train(HERE).answers)
 
 
+@pytest.mark.parametrize(
+    ("before", "last", "least"),
+    [
+        (StandardScaler(), KernelRidge(alpha=1.0, kernel="rbf", gamma=0.05), 0.3),
+        (PCA(3), GaussianNB(), 0.06),
+        (QuantileTransformer(n_quantiles=20), GaussianNB(), 0.1),
+        (SimpleImputer(), LogisticRegression(C=0.01), 0.1),
+    ],
+)
+def test_of_a_pipeline_that_no_engine_is_for_the_last_step_is_looked_at(before, last, least):
+    """The steps before are as fitted on all candidates: a record moves them, too, but less than the last one."""
+    X, y = drawn(160, 12, 3, regression=not hasattr(last, "predict_proba"))
+    X[:, 0] *= 3
+    if isinstance(before, SimpleImputer):
+        X[::7, 1] = np.nan
+    found = planned(make_pipeline(before, last), Records.from_arrays(X, y))
+    assert found is not None
+    assert type(found.job.learner.estimator) is type(last)
+    assert played(make_pipeline(before, last), X, y).advantage.value > least
+
+
+def test_what_the_last_step_reads_may_be_no_table_of_numbers():
+    X, y = drawn(60, 3, 0)
+    X[0, 0] = np.nan
+    records = Records.from_arrays(X, y)
+    kept = make_pipeline(FunctionTransformer(), HistGradientBoostingClassifier())
+    assert planned(kept, records) is None
+    raises = make_pipeline(FunctionTransformer(lambda X: X / 0 if len(X) > 60 else X[:, :1] * np.inf), GaussianNB())
+    assert planned(raises, Records.from_arrays(np.nan_to_num(X), y)) is None
+
+
 def test_none_are_planned_that_would_have_to_be_trained_or_are_too_many(monkeypatch):
     X, y = drawn(60, 3, 0)
     records = Records.from_arrays(X, y)
@@ -448,3 +481,11 @@ def test_what_is_missing_is_named():
                   balanced_subsets(40, 20, 8, np.random.default_rng(0)), X, seed=0),
             y, ATTACK,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("C", [1e-300, 1e-100, 1e-20])
+def test_a_penalty_beyond_all_numbers_ends_no_audit(C):
+    X, y = drawn(80, 3, 0)
+    model = LogisticRegression(C=C).fit(X[:40], y[:40])
+    result = audit(model, train=(X[:40], y[:40]), holdout=(X[40:], y[40:]), settings=ALONE, progress=False)
+    assert result.verdict is not Verdict.FAILS

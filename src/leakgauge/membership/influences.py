@@ -13,8 +13,9 @@ the ridge regression; above 0 for members if half of the candidates are. Outputs
 the noise that is left in shadow models; ρ is the one of a few that finds most in these, whose training records the
 attacker knows.
 
-The models without each candidate are exact, and had where an engine solves for them so that none is trained. Members
-and others are treated alike, so that where membership has nothing to do with the outputs the expected advantage is 0.
+The models without each candidate are exact, and had where an engine solves for them so that none is trained; of a
+pipeline for which there is none the last step is, on what the others make of all candidates. Members and others are
+treated alike, so that where membership has nothing to do with the outputs the expected advantage is 0.
 
 Source: derived; influence as in Cook and Weisberg 1982, of the learner's own models. Ye et al. 2023 (arXiv 2309.17310)
 look at models with and without one record, in all outputs about it.
@@ -38,6 +39,7 @@ from leakgauge.membership._checks import refuse_one_sided_records
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence, ModelsWithout
 from leakgauge.models import AnswerKind
+from leakgauge.models.sklearn import steps_of
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
@@ -124,14 +126,22 @@ class PlannedWithout:
             asked = np.sort(rng.choice(len(records), most, replace=False))
         shuffled, removed = Units.of(units.of_row[order]), np.empty(len(units), dtype=np.int64)
         removed[units.of_row[order]] = shuffled.of_row
-        job = Job(
-            _for_more(learner, len(units) / n_in, len(units) - 1), records[order], leave_units_out(shuffled, removed),
-            records.features[asked], seed, Randomness.COMMON,
-        )  # fmt: skip
-        try:
+        larger = _for_more(learner, len(units) / n_in, len(units) - 1)
+
+        def planned(learner: Learner, records: Records) -> PlannedWithout | None:
+            job = Job(
+                learner, records[order], leave_units_out(shuffled, removed), records.features[asked], seed,
+                Randomness.COMMON,
+            )  # fmt: skip
             return None if plan(job).engine.trains else cls(job, asked, units)
+
+        try:
+            found = planned(larger, records)
+            if found is None and (last := _last_step(larger, records, seed)) is not None:
+                found = planned(*last)
         except (DataError, ModelError):
             return None
+        return found
 
     def train(self, execution: Execution) -> ModelsWithout:
         """Their outputs, had anew in this process.
@@ -319,6 +329,26 @@ def _for_more(learner: Learner, factor: float, most: int) -> Learner:
             case "n_neighbors":
                 changed[name] = min(round(value * factor), most)
     return SklearnLearner(clone(learner.estimator).set_params(**changed)) if changed else learner
+
+
+def _last_step(learner: Learner, records: Records, seed: int) -> tuple[Learner, Records] | None:
+    """The last step of a pipeline, and what it reads of all candidates; the steps before are as fitted on them.
+
+    A record moves the steps before, too, but mostly less than it moves the last one.
+    """
+    if not isinstance(learner, SklearnLearner):
+        return None
+    *before, last = steps_of(learner.estimator)
+    if not before:
+        return None
+    with np.errstate(all="ignore"):
+        values = learner.fit(records, seed=seed).model.last_columns(records.features)
+    if values is None or not np.isfinite(values).all():
+        return None
+    schema = records.schema
+    labels = schema.decode_labels(records.labels)
+    read = Records.from_arrays(values, labels, task=schema.task, classes=schema.classes or None)
+    return SklearnLearner(last), read
 
 
 def _noise(deviations: Floats, added: Floats, spread: Floats) -> Floats:

@@ -1074,7 +1074,7 @@ def _beyond_tangent() -> list[float]:
 
 def _exponential(e: Numbers, largest: float) -> tuple[Numbers, Numbers]:
     """``u = exp(e) - 1`` and ``u - e``, the latter without cancellation where there are few digits to lose."""
-    if e.dtype == np.float64:
+    if e.dtype == np.float64 or not np.isfinite(largest):
         u = np.expm1(e)
         return u, u - e
     halvings = max(0, int(np.ceil(np.log2(largest))))
