@@ -77,13 +77,10 @@ ROUNDED_LOG = -30.0
 """Logarithms below say nothing of a model that writes some probabilities as 0: of 1 - 1e-13 three digits are left."""
 
 LARGEST_DEVIATION = 1e6
-"""Standard deviations of an output beyond which it counts no further."""
+"""Standard deviations of an output beyond which it, or the influence of a record on it, counts no further."""
 
 ROUNDING = 1e-12
-"""Standard deviation of an output, in units of its mean, that is none."""
-
-SMALLEST_SPREAD = 1e-9
-"""Standard deviation of an output, in units of the largest, below which it says nothing."""
+"""Standard deviation of an output, in units of its mean, that is none: such an output says nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,14 +257,14 @@ class _Regression:
         with np.errstate(invalid="ignore"):  # of infinite ones
             middle, spread = told.mean(axis=0), told.std(axis=0)
         spread = np.where(np.isfinite(spread), spread, 0.0)
-        says = spread > np.maximum(SMALLEST_SPREAD * spread.max(initial=0.0), ROUNDING * np.abs(middle))
+        says = spread > ROUNDING * np.abs(middle)
         influence = -reading(without.answers)
         influence = np.where(says, np.nan_to_num(influence - np.nanmean(influence, axis=0)), 0.0)
         inside = without.members(table.members)
         centred = inside - inside.mean(axis=1, keepdims=True)
         deviations = np.where(says, told - middle, 0.0)
         sizes = _noise(deviations, centred @ influence, np.where(says, spread, np.inf))
-        influence /= sizes
+        influence = np.clip(influence / sizes, -LARGEST_DEVIATION, LARGEST_DEVIATION)
         narrow = influence.shape[1] < len(influence)
         products = influence.T @ influence if narrow else influence @ influence.T
         unit = float(np.trace(products)) / len(influence) or 1.0
@@ -283,8 +280,7 @@ class _Regression:
             if apart > most:
                 slope = float((scores * centred).sum()) / max(float((centred**2).sum()), 1.0)
                 best, most = replace(found, shift=max(0.0, slope) * (1 - 2 * float(inside.mean())) / 2), apart
-        if best is None:
-            raise ModelError("the influence of records on outputs is not finite; leave out the attack 'influence'")
+        assert best is not None  # with the largest ridge no equations are singular
         return best
 
     def scores(self, deviations: Floats) -> Floats:
