@@ -23,7 +23,7 @@ EXAMPLE, PATIENTS = EXAMPLES / "notebook.ipynb", EXAMPLES / "patients.ipynb"
 SHORT = {"N = 1000": "N = 120", 'target="high"': 'target="high", settings=lg.Settings(n_shadows=8, n_influence=8)'}
 """What is changed in the notebook of patients, which takes some minutes as it is."""
 
-MOST_CHARACTERS = {"text/html": 20_000, "text/plain": 2_000, "image/png": 120_000}
+MOST_CHARACTERS = {"text/html": 20_000, "text/plain": 2_000, "image/png": 130_000}
 """Of one output."""
 
 

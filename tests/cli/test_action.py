@@ -173,7 +173,7 @@ def test_five_commands_to_a_red_and_a_green_pipeline(
 
 def test_cannot_tell_fails_the_job_or_warns(job: Callable[..., Job], tmp_path: Path) -> None:
     (tmp_path / "open.toml").write_text(
-        '[data]\ndataset = "wine"\n[[models]]\nkind = "recipe"\nname = "naive-bayes"\n'
+        '[data]\ndataset = "breast-cancer"\n[[models]]\nkind = "recipe"\nname = "logistic-regression"\n'
         '[attacks]\nshadow_models = 4\n[rule]\ndtp = "none"\n'
     )
     assert job(config="open.toml").run() == 3

@@ -41,7 +41,11 @@ def coverage(kind, make_model, make_people, n_shadows):
     The interval is about one very model and its members, who are here strangers drawn by chance: of a difference of two
     samples it holds half of the variance.
     """
-    names = [attack.name for attack in ATTACKS + AUDITOR_ATTACKS if attack.possible(kind, shadows=n_shadows > 0)]
+    names = [
+        attack.name
+        for attack in ATTACKS + AUDITOR_ATTACKS
+        if attack.possible(kind, shadows=n_shadows > 0, models_without=n_shadows > 0)
+    ]
     rule = ReleaseRule(dtp=1e-9, advantage=0.1)
     covered, failed, by_tail = Counter(), 0, 0
     for seed in range(N_AUDITS):
