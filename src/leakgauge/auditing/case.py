@@ -207,7 +207,7 @@ class Case(Outline):
 
     @property
     def may_leave_out(self) -> bool:
-        """Whether leaving a member out is as leaving another one out: by its number of rows a person moves a model."""
+        """Whether members and others are left out alike: a person with more rows moves a model further."""
         return not self.rows_differ
 
     @cached_property

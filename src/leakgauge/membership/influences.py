@@ -141,7 +141,7 @@ class PlannedWithout:
         return found
 
     def train(self, execution: Execution) -> ModelsWithout:
-        """Their outputs, had anew in this process.
+        """Compute their outputs, in this process.
 
         Raises:
             ModelError: they cannot be had.
