@@ -26,7 +26,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -55,7 +57,7 @@ from leakgauge.training import (
 from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
-"""Of more units than this so many outputs are looked at, at most."""
+"""Looked at of more units than this, at most; of fewer units twice as many."""
 
 MAX_NUMBERS = 20_000_000
 """Outputs of all models without a unit, at most: seconds, and some hundred megabytes."""
@@ -78,6 +80,9 @@ ROUNDED_LOG = -30.0
 
 LARGEST_DEVIATION = 1e6
 """Standard deviations of an output beyond which it, or the influence of a record on it, counts no further."""
+
+LARGEST_INFLUENCE = 1e150
+"""Beyond which products overflow."""
 
 ROUNDING = 1e-12
 """Standard deviation of an output, in units of its mean, that is none: such an output says nothing."""
@@ -115,9 +120,8 @@ class PlannedWithout:
         if not 2 <= len(units) <= MAX_UNITS:
             return None
         rng, n_classes = AuditStream.INFLUENCE_OUTPUTS.generator(seed), len(records.schema.classes)
-        most = (MAX_OUTPUTS if len(units) > MAX_OUTPUTS else MAX_NUMBERS // len(units)) // max(
-            1, n_classes * (n_classes > 2)
-        )
+        most = MAX_OUTPUTS * (2 if len(units) <= MAX_OUTPUTS else 1)
+        most = min(most, MAX_NUMBERS // len(units)) // max(1, n_classes * (n_classes > 2))
         order, asked = rng.permutation(len(records)), np.arange(len(records))
         if most < len(records):
             asked = np.sort(rng.choice(len(records), most, replace=False))
@@ -201,6 +205,8 @@ class Reading:
         own = _Zeros.of(target[None])
         known, smallest = ~(own.unknown | others.unknown), min(own.smallest, others.smallest)
         counted = np.broadcast_to(known, target.shape)
+        if not ((own.anywhere | others.anywhere) & known).any():
+            return cls(counted)
         if smallest >= COARSEST_LOG:
             return cls(counted, smallest - math.log(2))
         counted = counted & ~(own.anywhere | others.anywhere)
@@ -229,6 +235,59 @@ class Reading:
 
 
 @dataclass(frozen=True, eq=False)
+class _Influence:
+    """Of each unit on the outputs, which all regressions on the same outputs have in common.
+
+    Args:
+        values: how far they move, less the mean over units ``[u, J * c]``.
+    """
+
+    values: Floats
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, reading: Reading, without: ModelsWithout) -> _Influence:
+        """By models without each unit; the last one of each is kept."""
+        if without in _LAST and (last := _LAST[without])[0] == reading.key:
+            return last[1]
+        with np.errstate(invalid="ignore"):  # of infinite ones
+            told = reading(without.answers)
+            told = np.nan_to_num(np.nanmean(told, axis=0) - told)
+        _LAST[without] = reading.key, cls(told)
+        return _LAST[without][1]
+
+    @cached_property
+    def largest(self) -> Floats:
+        """On each output ``[J * c]``."""
+        return np.asarray(np.maximum(self.values.max(axis=0), -self.values.min(axis=0)))
+
+    @cached_property
+    def by_outputs(self) -> Floats:
+        """Products of outputs, summed over units ``[J * c, J * c]``."""
+        return np.asarray(self.values.T @ self.values)
+
+    def weighted(self, sizes: Floats) -> tuple[Floats, Floats, Floats]:
+        """Influence, weights of outputs that make it one in units of their sizes, and the smaller matrix of products.
+
+        Args:
+            sizes: of the outputs, infinite of those that say nothing ``[J * c]``.
+        """
+        values, weights = self.values, 1 / sizes
+        if clipped := bool((self.largest > np.minimum(LARGEST_DEVIATION * sizes, LARGEST_INFLUENCE)).any()):
+            bound = np.where(np.isfinite(sizes), LARGEST_DEVIATION * sizes, 0.0)
+            values = np.clip(values, -bound, bound)
+        if values.shape[1] <= len(values):
+            products = values.T @ values if clipped else self.by_outputs
+            return values, weights, products * weights * weights[:, None]
+        scaled = values * weights
+        return values, weights, scaled @ scaled.T
+
+
+_LAST: WeakKeyDictionary[ModelsWithout, tuple[tuple[bytes, float], _Influence]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
 class _Regression:
     """Of membership on outputs.
 
@@ -236,7 +295,8 @@ class _Regression:
         reading: of the outputs.
         middle: mean of each output over shadow models ``[J * c]``.
         sizes: of its noise ``[J * c]``; infinite where it says nothing.
-        influence: of each unit, in these ``[u, J * c]``.
+        influence: of each unit ``[u, J * c]``.
+        weights: that make it one in units of noise ``[J * c]``.
         factor: the Cholesky factor of what is inverted.
         shift: the middle between the mean scores of members and others, which 0 is if they are equally many.
     """
@@ -245,6 +305,7 @@ class _Regression:
     middle: Floats
     sizes: Floats
     influence: Floats
+    weights: Floats
     factor: tuple[Floats, bool]
     shift: float = 0.0
 
@@ -258,23 +319,22 @@ class _Regression:
             middle, spread = told.mean(axis=0), told.std(axis=0)
         spread = np.where(np.isfinite(spread), spread, 0.0)
         says = spread > ROUNDING * np.abs(middle)
-        influence = -reading(without.answers)
-        influence = np.where(says, np.nan_to_num(influence - np.nanmean(influence, axis=0)), 0.0)
+        influence = _Influence.of(reading, without)
         inside = without.members(table.members)
         centred = inside - inside.mean(axis=1, keepdims=True)
         deviations = np.where(says, told - middle, 0.0)
-        sizes = _noise(deviations, centred @ influence, np.where(says, spread, np.inf))
-        influence = np.clip(influence / sizes, -LARGEST_DEVIATION, LARGEST_DEVIATION)
-        narrow = influence.shape[1] < len(influence)
-        products = influence.T @ influence if narrow else influence @ influence.T
-        unit = float(np.trace(products)) / len(influence) or 1.0
+        with np.errstate(all="ignore"):
+            added = np.where(says, centred @ influence.values, 0.0)
+        sizes = _noise(deviations, added, np.where(says, spread, np.inf))
+        values, weights, products = influence.weighted(sizes)
+        unit = float(np.trace(products)) / len(values) or 1.0
         best, most = None, -np.inf
         for ridge in RIDGES:
             try:
                 factor = cho_factor(products + ridge * unit * np.eye(len(products)))
             except LinAlgError:  # singular up to rounding
                 continue
-            found = cls(reading, middle, sizes, influence, factor)
+            found = cls(reading, middle, sizes, values, weights, factor)
             scores = found.scores(deviations / sizes)
             apart = float(np.mean([_correlation(*pair) for pair in zip(scores, centred, strict=True)]))
             if apart > most:
@@ -285,10 +345,11 @@ class _Regression:
 
     def scores(self, deviations: Floats) -> Floats:
         """Of the deviations of some models in units of noise ``[m, J * c]``, the score of each unit ``[m, u]``."""
-        if len(self.factor[0]) == len(self.influence):
-            found = cho_solve(self.factor, self.influence @ deviations.T).T
+        n_units, n_outputs = self.influence.shape
+        if n_outputs > n_units:
+            found = cho_solve(self.factor, self.influence @ (deviations * self.weights).T).T
         else:
-            found = cho_solve(self.factor, deviations.T).T @ self.influence.T
+            found = (cho_solve(self.factor, deviations.T).T * self.weights) @ self.influence.T
         return np.asarray(found - found.mean(axis=1, keepdims=True))  # influences have the mean 0
 
     def judged(self, answers: Floats) -> Floats:

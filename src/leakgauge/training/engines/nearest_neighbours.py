@@ -134,15 +134,18 @@ class NeighbourSearch(Solved):
             return self._asked_on_other_scales(self.rescaling.without(rows), matrix)
         # A record matters to the queries that have it among their neighbours, or next to them; without any other the
         # answer is that of all records.
-        everyone, open_ = self.answers(matrix, np.full(len(queries), -1))
+        near = self._seen(matrix, self.n_seen)
+        nobody = np.full(len(queries), -1)
+        everyone, open_ = self._answers_of(self._left(*near, matrix, nobody), matrix, nobody)
         table = np.repeat(everyone[None], len(rows), axis=0)
         doubtful = np.full(len(rows), open_.any())
-        near = self.model.kneighbors(matrix, min(self.k + 1, len(self.labels)), return_distance=False)
-        for query in range(len(queries)):
-            models = np.flatnonzero(np.isin(rows, near[query]))
+        for query, (distances, index) in enumerate(zip(*near, strict=True)):
+            models = np.flatnonzero(np.isin(rows, index))
             if len(models):
-                alone = matrix[np.full(len(models), query)]
-                table[models, query], open_ = self.answers(alone, rows[models])
+                again = np.zeros(len(models), dtype=np.int64)
+                alone = matrix[again + query]
+                found = self._left(distances[None][again], index[None][again], alone, rows[models])
+                table[models, query], open_ = self._answers_of(found, alone, rows[models])
                 doubtful[models] |= open_
         return table, doubtful
 
@@ -206,15 +209,22 @@ class NeighbourSearch(Solved):
 
     def _others(self, queries: Any, without: Indices, k: int) -> Neighbours:
         """The k nearest records (all, if there are fewer) other than the one that is left out."""
-        wanted = min(k + 1, self.matrix.shape[0])
         if self.rescaling is not None:
-            index, beyond = self._near(queries, wanted)
+            index, beyond = self._near(queries, min(k + 1, self.matrix.shape[0]))
             return self.rescaling.without(without).nearest(index, beyond, dense(queries), self.k)
-        distances, index = self.model.kneighbors(queries, wanted)
+        return self._left(*self._seen(queries, k), queries, without)
+
+    def _seen(self, queries: Any, k: int) -> tuple[Floats, Indices]:
+        """Distances and records ``[m, k + 1]``, of which one may be left out, nearest first."""
+        distances, index = self.model.kneighbors(queries, min(k + 1, self.matrix.shape[0]))
+        return distances, index
+
+    def _left(self, distances: Floats, index: Indices, queries: Any, without: Indices) -> Neighbours:
+        """Those that are left of what was seen ``[m, n]``, one fewer."""
         out = index == without[:, None]
         out[~out.any(axis=1), -1] = True  # further away, or hidden behind that many copies: all of them are level
-        index = index[~out].reshape(len(without), wanted - 1)
-        distances = distances[~out].reshape(len(without), wanted - 1)
+        index = index[~out].reshape(len(out), out.shape[1] - 1)
+        distances = distances[~out].reshape(index.shape)
         return Neighbours(index, distances, self._slack(queries, distances[:, -1]), distances[:, -1])
 
     def _slack(self, queries: Any, distances: Floats) -> Floats:
