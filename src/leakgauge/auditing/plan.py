@@ -15,7 +15,7 @@ from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
-from leakgauge.membership.influences import PlannedWithout
+from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of

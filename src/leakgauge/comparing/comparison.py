@@ -27,8 +27,8 @@ from leakgauge.comparing.stability import exposure, n_top, rank_correlation, top
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.escaping import csv_table, shapes
 from leakgauge.membership import LinearColumns, MembershipAttack, ModelsWithout, everyone_as_target
-from leakgauge.membership.influences import PlannedWithout
 from leakgauge.membership.own import EVERYTHING, OURS, chosen, identity, require_repeatable
+from leakgauge.membership.without import PlannedWithout
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.records import Records, datasets, require_one_row_each

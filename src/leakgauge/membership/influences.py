@@ -32,38 +32,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from sklearn.base import clone
 
-from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership._checks import refuse_one_sided_records
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence, ModelsWithout
 from leakgauge.models import AnswerKind
-from leakgauge.models.sklearn import steps_of
-from leakgauge.records import Records, Units
-from leakgauge.streams import AuditStream
 from leakgauge.training import (
-    Execution,
-    Job,
-    Learner,
     PredictionTable,
-    Randomness,
-    SklearnLearner,
-    leave_units_out,
-    plan,
 )
-from leakgauge.training.learners import PostProcessedLearner
-
-MAX_OUTPUTS = 2000
-"""Looked at of more units than this, at most; of fewer units twice as many."""
-
-MAX_NUMBERS = 20_000_000
-"""Outputs of all models without a unit, at most: seconds, and some hundred megabytes."""
-
-MAX_UNITS = MAX_NUMBERS // MAX_OUTPUTS
-"""Candidates, or persons, at most."""
 
 RIDGES = (1e-8, 1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 """Of which one is taken, in units of the mean squared influence of a record."""
@@ -86,73 +65,6 @@ LARGEST_INFLUENCE = 1e150
 
 ROUNDING = 1e-12
 """Standard deviation of an output, in units of its mean, that is none: such an output says nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class PlannedWithout:
-    """Models of all candidates but one unit each, none of which is trained.
-
-    Args:
-        job: the models.
-        asked: about which of the candidates, int ``[J]``.
-        units: that are left out.
-    """
-
-    job: Job
-    asked: Indices
-    units: Units
-
-    __repr__ = shapes
-
-    @classmethod
-    def of(cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int) -> PlannedWithout | None:
-        """Those of a learner, or ``None`` where no engine solves for them, or there are too many units.
-
-        The records are in an order that says nothing: ties may hang on it.
-
-        Args:
-            learner: the algorithm.
-            records: the candidates.
-            units: of which each is left out.
-            n_in: how many of them models are trained on elsewhere.
-            seed: draws the order, and about whom they are asked.
-        """
-        if not 2 <= len(units) <= MAX_UNITS:
-            return None
-        rng, n_classes = AuditStream.INFLUENCE_OUTPUTS.generator(seed), len(records.schema.classes)
-        most = MAX_OUTPUTS * (2 if len(units) <= MAX_OUTPUTS else 1)
-        most = min(most, MAX_NUMBERS // len(units)) // max(1, n_classes * (n_classes > 2))
-        order, asked = rng.permutation(len(records)), np.arange(len(records))
-        if most < len(records):
-            asked = np.sort(rng.choice(len(records), most, replace=False))
-        shuffled, removed = Units.of(units.of_row[order]), np.empty(len(units), dtype=np.int64)
-        removed[units.of_row[order]] = shuffled.of_row
-        larger = _for_more(learner, len(units) / n_in, len(units) - 1)
-
-        def planned(learner: Learner, records: Records) -> PlannedWithout | None:
-            job = Job(
-                learner, records[order], leave_units_out(shuffled, removed), records.features[asked], seed,
-                Randomness.COMMON,
-            )  # fmt: skip
-            return None if plan(job).engine.trains else cls(job, asked, units)
-
-        try:
-            found = planned(larger, records)
-            if found is None and (last := _last_step(larger, records, seed)) is not None:
-                found = planned(*last)
-        except (DataError, ModelError):
-            return None
-        return found
-
-    def train(self, execution: Execution) -> ModelsWithout:
-        """Compute their outputs, in this process.
-
-        Raises:
-            ModelError: they cannot be had.
-        """
-        here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
-        found = plan(self.job).train(here)
-        return ModelsWithout(found.answers, self.asked, self.units.of_row)
 
 
 class _Zeros(NamedTuple):
@@ -358,54 +270,6 @@ class _Regression:
             deviations = np.nan_to_num((self.reading(answers[None]) - self.middle) / self.sizes)
         deviations = np.clip(deviations, -LARGEST_DEVIATION, LARGEST_DEVIATION)
         return np.asarray(self.scores(deviations)[0] - self.shift)
-
-
-def _for_more(learner: Learner, factor: float, most: int) -> Learner:
-    """A learner that does with more records what the given one does with fewer: its settings that hang on their number.
-
-    Of one whose answers are changed afterwards it is the one behind: steps of rounded answers say less of influence.
-
-    Args:
-        learner: the algorithm.
-        factor: how many times as many records.
-        most: neighbours.
-    """
-    while isinstance(made := learner.composition, PostProcessedLearner):
-        learner = made.learner
-    if not isinstance(learner, SklearnLearner):
-        return learner
-    changed = dict[str, float]()
-    for name, value in learner.estimator.get_params().items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            continue
-        match name.split("__")[-1]:
-            case "alpha":  # the weight of a penalty, or of records that are made up, against a sum over records
-                changed[name] = float(value) * factor
-            case "C":
-                changed[name] = float(value) / factor
-            case "n_neighbors":
-                changed[name] = min(round(value * factor), most)
-    return SklearnLearner(clone(learner.estimator).set_params(**changed)) if changed else learner
-
-
-def _last_step(learner: Learner, records: Records, seed: int) -> tuple[Learner, Records] | None:
-    """The last step of a pipeline, and what it reads of all candidates; the steps before are as fitted on them.
-
-    A record moves the steps before, too, but mostly less than it moves the last one.
-    """
-    if not isinstance(learner, SklearnLearner):
-        return None
-    *before, last = steps_of(learner.estimator)
-    if not before:
-        return None
-    with np.errstate(all="ignore"):
-        values = learner.fit(records, seed=seed).model.last_columns(records.features)
-    if values is None or not np.isfinite(values).all():
-        return None
-    schema = records.schema
-    labels = schema.decode_labels(records.labels)
-    read = Records.from_arrays(values, labels, task=schema.task, classes=schema.classes or None)
-    return SklearnLearner(last), read
 
 
 def _noise(deviations: Floats, added: Floats, spread: Floats) -> Floats:

@@ -1,0 +1,382 @@
+"""Outputs of models of all candidates but one unit each, none of which is trained: :class:`PlannedWithout`.
+
+They are exact where an engine solves for them. Elsewhere they are those of what the learner comes down to:
+
+* of a pipeline the last step, on what the others make of all candidates;
+* of a search for settings, a calibration, bags, one class against the rest, or a transformed target the model within,
+  with the settings that were found; of votes and stacks the mean over the models within that have them;
+* of a Gaussian process the one with the kernel that was found;
+* of support vectors, and Gaussian processes of classes, how far outputs move to first order.
+
+A record moves the rest, too, but mostly less. Nothing of this treats members and others differently: an attack by
+outputs that are less exact finds less, and nothing where there is nothing to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve
+from scipy.special import log_softmax
+from sklearn.base import clone
+
+from leakgauge.arrays import Floats, Indices, Labels
+from leakgauge.errors import DataError, ModelError
+from leakgauge.escaping import shapes
+from leakgauge.membership.evidence import ModelsWithout
+from leakgauge.models.access import own_table
+from leakgauge.models.sklearn import steps_of, wrap
+from leakgauge.records import Records, Units
+from leakgauge.streams import AuditStream
+from leakgauge.training import (
+    Execution,
+    Job,
+    Learner,
+    Randomness,
+    SklearnLearner,
+    leave_units_out,
+    plan,
+)
+from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.closed_form import ClosedForm
+from leakgauge.training.learners import PostProcessedLearner
+
+MAX_OUTPUTS = 2000
+"""Looked at of more units than this, at most; of fewer units twice as many."""
+
+MAX_NUMBERS = 20_000_000
+"""Outputs of all models without a unit, at most: seconds, and some hundred megabytes."""
+
+MAX_UNITS = MAX_NUMBERS // MAX_OUTPUTS
+"""Candidates, or persons, at most."""
+
+MAX_FREE = 4000
+"""Records whose outputs answer to those of others, at most, before these are taken to stay."""
+
+DEEPEST = 4
+"""Models within models that are looked into."""
+
+SUPPORT_VECTORS = ("SVC", "NuSVC", "SVR", "NuSVR")
+PROCESSES = ("GaussianProcessClassifier",)
+
+_SOLVED = {
+    *SUPPORT_VECTORS,
+    *PROCESSES,
+    "LogisticRegression",
+    *(name.rpartition(".")[2] for engine in ENGINES if isinstance(engine, ClosedForm) for name in engine.learners),
+}
+"""What is worth fitting another model around it for."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedWithout:
+    """Models of all candidates but one unit each, none of which is trained.
+
+    Args:
+        jobs: those that an engine solves for; outputs are means over these and the machines.
+        machines: kernel machines, whose outputs are found to first order.
+        asked: about which of the candidates, int ``[J]``.
+        units: that are left out.
+    """
+
+    jobs: tuple[Job, ...]
+    machines: tuple[KernelMachine, ...]
+    asked: Indices
+    units: Units
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int) -> PlannedWithout | None:
+        """Those of a learner, or ``None`` where there are none without training, or there are too many units.
+
+        The records are in an order that says nothing: ties may hang on it.
+
+        Args:
+            learner: the algorithm.
+            records: the candidates.
+            units: of which each is left out.
+            n_in: how many of them models are trained on elsewhere.
+            seed: draws the order, and about whom they are asked.
+        """
+        if not 2 <= len(units) <= MAX_UNITS:
+            return None
+        rng, n_classes = AuditStream.INFLUENCE_OUTPUTS.generator(seed), len(records.schema.classes)
+        most = MAX_OUTPUTS * (2 if len(units) <= MAX_OUTPUTS else 1)
+        most = min(most, MAX_NUMBERS // len(units)) // max(1, n_classes * (n_classes > 2))
+        order, asked = rng.permutation(len(records)), np.arange(len(records))
+        if most < len(records):
+            asked = np.sort(rng.choice(len(records), max(1, most), replace=False))
+        while isinstance(made := learner.composition, PostProcessedLearner):  # rounded answers say less of influence
+            learner = made.learner
+        looking = _Looking(order, asked, units, len(units) / n_in, seed)
+        parts = list(looking.within(learner, records))
+        if not parts:
+            return None
+        jobs = tuple(part for part in parts if isinstance(part, Job))
+        return cls(jobs, tuple(part for part in parts if isinstance(part, KernelMachine)), asked, units)
+
+    def train(self, execution: Execution) -> ModelsWithout:
+        """Compute their outputs, in this process.
+
+        Raises:
+            ModelError: they cannot be had.
+        """
+        here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
+        tables = [plan(job).train(here).answers for job in self.jobs]
+        tables += [machine.without() for machine in self.machines]
+        return ModelsWithout(sum(tables[1:], tables[0]) / len(tables), self.asked, self.units.of_row)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMachine:
+    """A model whose outputs are sums over records of a kernel: support vectors, or a Gaussian process of classes.
+
+    What a record adds to the outputs is its coefficient times its kernel. Without it the coefficients of others change
+    where the loss is curved, w: to first order outputs move by ``(I + K W)^-1 K`` times its coefficient. The loss of
+    support vectors is curved at the margin only: w is there the largest coefficient over the spread of outputs, so that
+    those at the margin answer to changes of that size, and 0 elsewhere.
+
+    Args:
+        estimator: not fitted.
+        matrix: of the candidates ``[n, columns]``.
+        records: the candidates.
+        order: in which it is fitted on them.
+        asked: about which of them.
+        units: that are left out.
+    """
+
+    estimator: Any
+    matrix: Floats
+    records: Records
+    order: Indices
+    asked: Indices
+    units: Units
+
+    __repr__ = shapes
+
+    def without(self) -> Floats:
+        """Outputs without each unit ``[u, J, k]``, up to what they all have in common.
+
+        Raises:
+            ModelError: the estimator cannot be fitted, or is of other parts than scikit-learn's are.
+        """
+        try:
+            labels = self.records.schema.decode_labels(self.records.labels)
+            fitted = clone(self.estimator)
+            if getattr(fitted, "probability", None) is True:  # takes more fits, and only bends the outputs
+                fitted.set_params(probability=False)
+            fitted.fit(self.matrix[self.order], labels[self.order])
+            moved = self._of_processes(fitted, labels) if self._is_process else self._of_vectors(fitted, labels)
+        except Exception as error:  # a kernel of the user's may raise anything at all
+            kind = type(self.estimator).__name__
+            raise ModelError(f"{kind} cannot be looked into ({type(error).__name__})") from None
+        if not self.units.single:
+            order = np.argsort(self.units.of_row, kind="stable")
+            starts = np.searchsorted(self.units.of_row[order], np.arange(len(self.units)))
+            moved = np.add.reduceat(moved[order], starts, axis=0)
+        return np.asarray(log_softmax(-moved, axis=-1) if self.records.schema.classes else -moved)
+
+    @property
+    def _is_process(self) -> bool:
+        return type(self.estimator).__name__ in PROCESSES
+
+    def _of_vectors(self, fitted: Any, labels: Labels) -> Floats:
+        """What each record adds to outputs ``[n, J, k]``."""
+        n, classes = len(self.matrix), self.records.schema.classes
+        dual = np.zeros((n, max(1, len(fitted.dual_coef_))))
+        dual[self.order[fitted.support_]] = fitted.dual_coef_.T
+        sizes = np.abs(dual)
+        largest = float(sizes.max())
+        free = ((sizes > 0) & (sizes < largest * (1 - 1e-6))).any(axis=1)
+        spread = 1.0 if classes else float(np.std(labels)) or 1.0
+        added = self._answered(partial(_kernel, fitted, self.matrix), np.where(free, largest / spread, 0.0))
+        if not classes:
+            return np.asarray((dual.T * added).T[..., None])
+        own = _class_places(fitted, self.records)
+        towards = np.zeros((n, len(classes)))
+        for place in own:  # of a record's coefficients there is one against each other class, in their order
+            here = self.records.labels == place
+            against = [other for other in own if other != place]
+            towards[np.ix_(here, against)] = -sizes[here][:, : len(against)]
+            towards[here, place] = sizes[here][:, : len(against)].sum(axis=1)
+        return added.T[:, :, None] * towards[:, None, :]
+
+    def _of_processes(self, fitted: Any, labels: Labels) -> Floats:
+        """The same, by Laplace's approximation."""
+        n, places = len(self.matrix), _class_places(fitted, self.records)
+        inner = getattr(fitted.base_estimator_, "estimators_", [fitted.base_estimator_])
+        moved = np.zeros((n, len(self.asked), len(self.records.schema.classes)))
+        for place, one in zip(places[-len(inner) :], inner, strict=True):  # of two classes there is one, of the second
+            of_class = self.records.labels == place
+            share = np.empty(n)
+            share[self.order] = one.pi_
+            added = self._answered(one.kernel_, share * (1 - share)).T * (of_class - share)[:, None]
+            moved[:, :, place] += added
+        return moved
+
+    def _answered(self, kernel: Any, curved: Floats) -> Floats:
+        """How far outputs about those asked move with the coefficient of each record ``[J, n]``."""
+        free = np.flatnonzero(curved)
+        added = np.asarray(kernel(self.matrix[self.asked], self.matrix), dtype=np.float64)
+        if not 0 < len(free) <= MAX_FREE:
+            return added
+        among = np.asarray(kernel(self.matrix[free], self.matrix), dtype=np.float64)
+        system = among[:, free] + np.diag(1 / curved[free])
+        return np.asarray(added - added[:, free] @ solve(system, among))
+
+
+@dataclass(frozen=True, eq=False)
+class _Looking:
+    """For models that have outputs without each unit.
+
+    Args:
+        order: of the records.
+        asked: about which of them.
+        units: that are left out.
+        factor: how many times as many records there are as models are trained on elsewhere.
+        seed: of what is fitted.
+    """
+
+    order: Indices
+    asked: Indices
+    units: Units
+    factor: float
+    seed: int
+
+    def within(
+        self, learner: Learner, records: Records, fitted: Any = None, deep: int = 0
+    ) -> Iterator[Job | KernelMachine]:
+        """The learner itself, or else the models within it.
+
+        Args:
+            learner: the algorithm.
+            records: what it is trained on, in the order of the candidates.
+            fitted: the estimator on all of them, where there is one already.
+            deep: how many models it is in.
+        """
+        scaled = _for_more(learner, self.factor, len(self.units) - 1)
+        job = self._job(scaled, records)
+        if job is not None:
+            yield job
+            return
+        if not isinstance(learner, SklearnLearner) or not isinstance(scaled, SklearnLearner):
+            return
+        estimator = learner.estimator
+        if type(estimator).__name__ in (*SUPPORT_VECTORS, *PROCESSES):
+            matrix = _matrix(records)
+            if matrix is not None:
+                yield KernelMachine(scaled.estimator, matrix, records, self.order, self.asked, self.units)
+            return
+        if deep >= DEEPEST or not _promising(estimator):
+            return
+        if fitted is None:
+            try:
+                with np.errstate(all="ignore"):
+                    fitted = getattr(learner.fit(records[self.order], seed=self.seed).model, "estimator", None)
+            except (DataError, ModelError):
+                return
+        for inner, found, read in _inner(estimator, fitted, records):
+            yield from self.within(SklearnLearner(inner), read, found, deep + 1)
+
+    def _job(self, learner: Learner, records: Records) -> Job | None:
+        shuffled, removed = Units.of(self.units.of_row[self.order]), np.empty(len(self.units), dtype=np.int64)
+        removed[self.units.of_row[self.order]] = shuffled.of_row
+        try:
+            job = Job(
+                learner, records[self.order], leave_units_out(shuffled, removed), records.features[self.asked],
+                self.seed, Randomness.COMMON,
+            )  # fmt: skip
+            return None if plan(job).engine.trains else job
+        except (DataError, ModelError):
+            return None
+
+
+def _inner(estimator: Any, fitted: Any, records: Records) -> Iterator[tuple[Any, Any, Records]]:
+    """The models within another, not fitted and fitted (or ``None``), and what they are trained on."""
+    *before, last = steps_of(estimator)
+    if before:
+        values = wrap(fitted, records.schema).last_columns(records.features)
+        if values is not None and np.isfinite(values).all():
+            schema = records.schema
+            labels = schema.decode_labels(records.labels)
+            read = Records.from_arrays(values, labels, task=schema.task, classes=schema.classes or None)
+            yield last, steps_of(fitted)[-1], read
+    elif (best := getattr(fitted, "best_estimator_", None)) is not None:
+        yield best, best, records
+    elif (kernel := getattr(fitted, "kernel_", None)) is not None:
+        yield clone(estimator).set_params(kernel=kernel, optimizer=None), None, records
+    else:
+        for one in _named(estimator):
+            yield one, None, records
+
+
+def _named(estimator: Any) -> list[Any]:
+    """The models that another is made of, as far as its parameters say."""
+    several = getattr(estimator, "estimators", None)
+    if isinstance(several, list | tuple):
+        found = [one[1] if isinstance(one, tuple) else one for one in several]
+    else:
+        found = [getattr(estimator, name, None) for name in ("estimator", "regressor")]
+    return [one for one in found if hasattr(one, "fit")]
+
+
+def _promising(estimator: Any) -> bool:
+    """Whether what the estimator comes down to may have outputs without each unit."""
+    last = steps_of(estimator)[-1]
+    within = _named(last)
+    return any(map(_promising, within)) if within else type(last).__name__ in _SOLVED
+
+
+def _for_more(learner: Learner, factor: float, most: int) -> Learner:
+    """A learner that does with more records what the given one does with fewer: its settings that hang on their number.
+
+    Args:
+        learner: the algorithm.
+        factor: how many times as many records.
+        most: neighbours.
+    """
+    if not isinstance(learner, SklearnLearner):
+        return learner
+    changed = dict[str, float]()
+    for name, value in learner.estimator.get_params().items():
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            continue
+        match name.split("__")[-1]:
+            case "alpha":  # the weight of a penalty, or of records that are made up, against a sum over records
+                changed[name] = float(value) * factor
+            case "C":
+                changed[name] = float(value) / factor
+            case "n_neighbors":
+                changed[name] = min(round(value * factor), most)
+    return SklearnLearner(clone(learner.estimator).set_params(**changed)) if changed else learner
+
+
+def _matrix(records: Records) -> Floats | None:
+    """What an estimator reads of the records, if these are numbers."""
+    table = own_table(records.schema.decode(records.features))
+    found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
+    numbers = found.ndim == 2 and found.dtype.kind in "biuf"
+    return found.astype(np.float64) if numbers and np.isfinite(found).all() else None
+
+
+def _class_places(fitted: Any, records: Records) -> list[int]:
+    """Which of the schema's classes each of the estimator's is."""
+    encoded = records.schema.decode_labels(np.arange(len(records.schema.classes)))
+    return [int(np.flatnonzero(encoded == one)[0]) for one in fitted.classes_]
+
+
+def _kernel(fitted: Any, matrix: Floats, left: Floats, right: Floats) -> Floats:
+    """That of support vectors, between two tables ``[a, b]``."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    if callable(fitted.kernel):
+        return np.asarray(fitted.kernel(left, right))
+    spread = float(matrix.var()) or 1.0
+    gamma = {"scale": 1 / (matrix.shape[1] * spread), "auto": 1 / matrix.shape[1]}.get(fitted.gamma, fitted.gamma)
+    given = {"gamma": gamma, "degree": fitted.degree, "coef0": fitted.coef0}
+    return np.asarray(pairwise_kernels(left, right, metric=fitted.kernel, filter_params=True, **given))
