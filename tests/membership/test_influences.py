@@ -25,7 +25,9 @@ from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.defences import Binning
 from leakgauge.errors import ModelError
 from leakgauge.membership import ATTACKS, MembershipEvidence, ModelsWithout, everyone_as_target, influences
-from leakgauge.membership.influences import PlannedWithout, Reading, _Zeros
+from leakgauge.membership import without as planning
+from leakgauge.membership.influences import Reading, _Zeros
+from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
 from leakgauge.training import HERE, DenseSubsets, FunctionLearner, PredictionTable, SklearnLearner, balanced_subsets
@@ -100,10 +102,10 @@ def test_the_records_are_in_an_order_that_says_nothing_of_members():
     for seed in range(5):
         records = Records.from_arrays(X, y)
         found = PlannedWithout.of(SklearnLearner(GaussianNB()), records, records.units, 200, seed)
-        places = found.job.records.features[:, 0]
+        places = found.jobs[0].records.features[:, 0]
         np.testing.assert_array_equal(np.sort(places), X[:, 0])
         assert abs((places[:200] < 200).sum() - 100) < 20
-        left_out = places[found.job.subsets.removed]
+        left_out = places[found.jobs[0].subsets.removed]
         np.testing.assert_array_equal(left_out, X[:, 0])  # model u is without unit u, wherever it is
 
 
@@ -318,10 +320,10 @@ def test_a_function_that_writes_probabilities_has_less_in_it_but_something():
     ],
 )
 def test_settings_that_hang_on_the_number_of_records(model, changed):
-    before, after = (SklearnLearner(model).estimator, influences._for_more(SklearnLearner(model), 2.0, 99).estimator)
+    before, after = (SklearnLearner(model).estimator, planning._for_more(SklearnLearner(model), 2.0, 99).estimator)
     plain = {key: value for key, value in before.get_params().items() if isinstance(value, bool | int | float | str)}
     assert {key: after.get_params()[key] for key in plain} == plain | changed
-    assert influences._for_more(SklearnLearner(KNeighborsClassifier(60)), 2.0, 99).estimator.n_neighbors == 99
+    assert planning._for_more(SklearnLearner(KNeighborsClassifier(60)), 2.0, 99).estimator.n_neighbors == 99
 
 
 def test_of_answers_that_are_changed_afterwards_it_is_the_model_behind():
@@ -351,7 +353,7 @@ def test_of_a_pipeline_that_no_engine_is_for_the_last_step_is_looked_at(before, 
         X[::7, 1] = np.nan
     found = planned(make_pipeline(before, last), Records.from_arrays(X, y))
     assert found is not None
-    assert type(found.job.learner.estimator) is type(last)
+    assert type(found.jobs[0].learner.estimator) is type(last)
     assert played(make_pipeline(before, last), X, y).advantage.value > least
 
 
@@ -372,13 +374,13 @@ def test_none_are_planned_that_would_have_to_be_trained_or_are_too_many(monkeypa
     other = FunctionLearner(lambda X, y, *, seed: GaussianNB().fit(X, y).predict_proba, name="mine")
     assert PlannedWithout.of(other, records, records.units, 30, 0) is None
     assert len(planned(GaussianNB(), records).asked) == 60
-    monkeypatch.setattr(influences, "MAX_NUMBERS", 600)
+    monkeypatch.setattr(planning, "MAX_NUMBERS", 600)
     assert len(planned(GaussianNB(), records).asked) == 10
-    monkeypatch.setattr(influences, "MAX_OUTPUTS", 5)
+    monkeypatch.setattr(planning, "MAX_OUTPUTS", 5)
     few = planned(GaussianNB(), records)
     assert len(few.asked) == 5
     assert few.train(HERE).answers.shape == (60, 5, 2)
-    monkeypatch.setattr(influences, "MAX_UNITS", 59)
+    monkeypatch.setattr(planning, "MAX_UNITS", 59)
     assert planned(GaussianNB(), records) is None
 
 
@@ -386,8 +388,8 @@ def test_few_outputs_suffice(monkeypatch):
     """60 outputs about 400 records, and 31 parameters: the narrow equations find nearly as much as the wide ones."""
     X, y = drawn(400, 15, 8, regression=True)
     whole = played(Ridge(10.0), X, y).advantage.value
-    monkeypatch.setattr(influences, "MAX_OUTPUTS", 60)
-    monkeypatch.setattr(influences, "MAX_NUMBERS", 60 * 400)
+    monkeypatch.setattr(planning, "MAX_OUTPUTS", 60)
+    monkeypatch.setattr(planning, "MAX_NUMBERS", 60 * 400)
     assert played(Ridge(10.0), X, y).advantage.value > whole - 0.03 > 0.07
 
 

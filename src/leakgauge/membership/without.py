@@ -274,7 +274,7 @@ class _Looking:
             return
         if deep >= DEEPEST or not _promising(estimator):
             return
-        if fitted is None:
+        if fitted is None and _says_more_fitted(estimator):
             try:
                 with np.errstate(all="ignore"):
                     fitted = getattr(learner.fit(records[self.order], seed=self.seed).model, "estimator", None)
@@ -311,8 +311,7 @@ def _inner(estimator: Any, fitted: Any, records: Records) -> Iterator[tuple[Any,
     elif (kernel := getattr(fitted, "kernel_", None)) is not None:
         yield clone(estimator).set_params(kernel=kernel, optimizer=None), None, records
     else:
-        for one in _named(estimator):
-            yield one, None, records
+        yield from ((one, None, records) for one in _named(estimator))
 
 
 def _named(estimator: Any) -> list[Any]:
@@ -323,6 +322,11 @@ def _named(estimator: Any) -> list[Any]:
     else:
         found = [getattr(estimator, name, None) for name in ("estimator", "regressor")]
     return [one for one in found if hasattr(one, "fit")]
+
+
+def _says_more_fitted(estimator: Any) -> bool:
+    """Whether what it comes down to is known when it is fitted: a pipeline, a search, or a fitted kernel."""
+    return len(steps_of(estimator)) > 1 or hasattr(estimator, "refit") or hasattr(estimator, "optimizer")
 
 
 def _promising(estimator: Any) -> bool:

@@ -1,0 +1,314 @@
+"""Models without each candidate: those within searches, calibrations, bags and votes, and kernel machines."""
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, StackingClassifier, VotingClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import BernoulliNB, GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR, NuSVC, NuSVR
+
+from leakgauge import ReleaseRule, Settings, audit
+from leakgauge.auditing.finding import Verdict
+from leakgauge.errors import ModelError
+from leakgauge.membership import everyone_as_target, influences
+from leakgauge.membership.without import KernelMachine, PlannedWithout
+from leakgauge.models import AnswerKind
+from leakgauge.records import Records, Units
+from leakgauge.training import HERE, PredictionTable, SklearnLearner, balanced_subsets
+from leakgauge.training import train_many as train
+
+from .test_influences import drawn
+
+ATTACK = influences.ATTACK
+NEIGHBOURS = KNeighborsClassifier(30)
+KERNEL = KernelRidge(kernel="rbf", gamma=0.1, alpha=3.0)
+BAYES = GaussianNB()
+
+
+def planned(model, records, units=None, n_in=None):
+    units = records.units if units is None else units
+    return PlannedWithout.of(SklearnLearner(model), records, units, n_in or len(units), 0)
+
+
+def answers(model, X, y):
+    """Of models without each record, about all, where as many are trained on elsewhere."""
+    return planned(model, Records.from_arrays(X, y)).train(HERE).answers
+
+
+def moved(found):
+    """By each record, less what they all have in common, in log-odds or values."""
+    if found.shape[-1] > 1:
+        found = found - found.mean(axis=-1, keepdims=True)
+    return (found - found.mean(axis=0)).ravel()
+
+
+def likeness(first, second):
+    """The cosine between two lists of movements."""
+    first, second = moved(first), moved(second)
+    return first @ second / math.sqrt((first @ first) * (second @ second))
+
+
+def refits(model, X, y, outputs):
+    return np.stack([outputs(clone(model).fit(np.delete(X, j, 0), np.delete(y, j)), X) for j in range(len(y))])
+
+
+def values(model, X):
+    return model.predict(X)[:, None]
+
+
+def logs(model, X):
+    return np.log(model.predict_proba(X))
+
+
+def margins(model, X):
+    """How far the classifiers of pairs lean to each class, summed."""
+    decided = model.decision_function(X)
+    if decided.ndim == 1:
+        return np.stack([-decided, decided], axis=-1)
+    k = len(model.classes_)
+    summed, pair = np.zeros((len(X), k)), 0
+    for first in range(k):
+        for second in range(first + 1, k):
+            summed[:, first] += decided[:, pair]
+            summed[:, second] -= decided[:, pair]
+            pair += 1
+    return summed
+
+
+def played(model, X, y, n_models=16, seed=0):
+    """The attack in games."""
+    records = Records.from_arrays(X, y)
+    subsets = balanced_subsets(len(y), len(y) // 2, n_models, np.random.default_rng(seed))
+    table = train(SklearnLearner(model), records, subsets, X, seed=seed)
+    without = planned(model, records, n_in=len(y) // 2).train(HERE)
+    return everyone_as_target(table, records.labels, ATTACK, features=X, models_without=without).advantage.value
+
+
+# Null.
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SVR(C=0.3),
+        SVC(C=0.3),
+        GaussianProcessClassifier(RBF(2.0), optimizer=None),
+        GridSearchCV(KERNEL, {"alpha": [1.0, 5.0]}, cv=2),
+        BaggingClassifier(KNeighborsClassifier(9), 3, random_state=0),
+    ],
+)
+def test_null_models_of_other_records_have_no_members(model):
+    """30 tables of 12 models that were trained on records of their own: within four standard errors of 0."""
+    found, regression = [], hasattr(model, "predict") and not hasattr(model, "classes_") and _regresses(model)
+    for seed in range(30):
+        X, y = drawn(80, 4, seed, regression=regression)
+        records = Records.from_arrays(X, y)
+        told = []
+        for m in range(12):
+            other = clone(model).fit(*drawn(60, 4, 1000 + 12 * seed + m, regression=regression))
+            if regression:
+                told.append(values(other, X))
+            elif isinstance(model, SVC):  # as calibrations of two classes have it
+                lean = other.decision_function(X)
+                told.append(-np.logaddexp(0, np.stack([lean, -lean], axis=-1)))
+            else:
+                with np.errstate(divide="ignore"):
+                    told.append(logs(other, X))
+        subsets = balanced_subsets(80, 40, 12, np.random.default_rng(seed))
+        kind = AnswerKind.VALUES if regression else AnswerKind.PROBABILITIES
+        table = PredictionTable(np.stack(told), kind, subsets, np.arange(12), "elsewhere")
+        without = planned(model, records, n_in=40).train(HERE)
+        found.append(everyone_as_target(table, records.labels, ATTACK, models_without=without).advantage.value)
+    assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(30)
+    assert 0 < np.std(found) < 0.1
+
+
+def _regresses(model):
+    return isinstance(getattr(model, "estimator", model), RegressorMixin)
+
+
+def test_what_is_fitted_is_fitted_in_an_order_that_says_nothing_of_members():
+    seen = []
+
+    class Recording(RegressorMixin, BaseEstimator):
+        def __init__(self, regressor=None):
+            self.regressor = regressor
+
+        def fit(self, X, y):
+            seen.append(X[:, 0].copy())
+            self.fitted_ = True
+            return self
+
+        def predict(self, X):
+            return np.zeros(len(X))
+
+    X = np.arange(400.0)[:, None]
+    assert planned(make_pipeline(StandardScaler(), Recording(KERNEL)), Records.from_arrays(X, X[:, 0])).jobs
+    (order,) = seen
+    below = (order[:200] < np.median(order)).sum()
+    assert abs(below - 100) < 20, "of the first half of 400 candidates: four standard deviations"
+    machine = planned(SVR(), Records.from_arrays(X, X[:, 0])).machines[0]
+    assert abs((machine.order[:200] < 200).sum() - 100) < 20
+    np.testing.assert_array_equal(np.sort(machine.order), np.arange(400))
+
+
+# The slow twin.
+
+
+@pytest.mark.parametrize(
+    ("model", "outputs", "n_classes", "least"),
+    [
+        (GaussianProcessClassifier(RBF(2.0), optimizer=None), logs, 2, 0.995),
+        (GaussianProcessClassifier(RBF(2.0), optimizer=None), logs, 3, 0.95),
+        (SVC(C=0.05, tol=1e-8), margins, 2, 0.7),
+        (SVC(tol=1e-8), margins, 2, 0.7),
+        (SVC(tol=1e-8, decision_function_shape="ovo"), margins, 3, 0.7),
+        (NuSVC(nu=0.4, tol=1e-8), margins, 2, 0.3),
+        (SVC(C=0.05, kernel="linear", tol=1e-8), margins, 2, 0.6),
+        (SVR(C=0.05, tol=1e-8), values, 0, 0.7),
+        (SVR(C=0.1, kernel="poly", degree=2, coef0=1.0, tol=1e-8), values, 0, 0.6),
+        (NuSVR(C=0.5, tol=1e-8), values, 0, 0.6),
+        (SVR(C=0.05, kernel=lambda a, b: np.exp(-0.2 * np.abs(a[:, None] - b).sum(axis=2)), tol=1e-8), values, 0, 0.6),
+    ],
+)
+def test_kernel_machines_move_nearly_as_those_that_are_trained_without_each_record(model, outputs, n_classes, least):
+    """Cosines; what is wrong by a sign or a class is far below 0.5, and each record's own is in the right place."""
+    X, y = drawn(70, 3, 4, regression=n_classes == 0, n_classes=max(2, n_classes))
+    found, exact = answers(model, X, y), refits(model, X, y, outputs)
+    assert likeness(found, exact) > least
+    assert likeness(found, exact[::-1]) < least / 2, "of other records"
+    assert moved(found) @ moved(exact) > 0
+
+
+def test_support_vectors_that_all_are_at_the_bound_move_outputs_by_their_kernels():
+    """With a small C no coefficient answers: what a record adds is C times its kernel, up or down."""
+    X, y = drawn(40, 3, 1, regression=True)
+    model = SVR(C=1e-3, epsilon=0.0, gamma=0.3)
+    found = answers(model, X, y)[:, :, 0]
+    fitted = clone(model).fit(X, y)
+    side = np.zeros(40)
+    side[fitted.support_] = np.sign(fitted.dual_coef_[0])
+    inside = np.abs(fitted.dual_coef_[0]) < 1e-3 * (1 - 1e-6)
+    assert inside.sum() <= 2
+    kernel = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2))
+    bound = np.setdiff1d(np.arange(40), fitted.support_[inside])
+    expected = -1e-3 * side[:, None] * kernel
+    np.testing.assert_allclose(found[bound], expected[bound], rtol=0.05, atol=2e-5)
+
+
+def test_records_of_a_person_move_outputs_together():
+    X, y = drawn(30, 3, 2, regression=True)
+    records = Records.from_arrays(X, y)
+    persons = Units.of(np.repeat(np.arange(10), 3)[::-1].copy())
+    each = planned(SVR(), records).machines[0].without()
+    together = planned(SVR(), records, persons, n_in=10).machines[0]
+    same = KernelMachine(
+        together.estimator, together.matrix, records, planned(SVR(), records).machines[0].order, together.asked, persons
+    )
+    summed = np.stack([each[persons.of_row == person].sum(axis=0) for person in range(10)])
+    np.testing.assert_allclose(same.without(), summed, atol=1e-3)  # of the solver, in another order
+
+
+# Models within models.
+
+
+@pytest.mark.parametrize(
+    ("model", "inner"),
+    [
+        (GridSearchCV(NEIGHBOURS, {"n_neighbors": [30]}, cv=2), NEIGHBOURS),
+        (BaggingClassifier(NEIGHBOURS, 3), NEIGHBOURS),
+        (CalibratedClassifierCV(BAYES, cv=2), BAYES),
+        (OneVsRestClassifier(BAYES), BAYES),
+        (VotingClassifier([("a", BAYES), ("b", RandomForestClassifier(3))], voting="soft"), BAYES),
+        (StackingClassifier([("a", BAYES)], cv=2), BAYES),
+        (GridSearchCV(CalibratedClassifierCV(BAYES, cv=2), {"method": ["sigmoid"]}, cv=2), BAYES),
+    ],
+)
+def test_of_a_model_around_another_it_is_the_one_within(model, inner):
+    X, y = drawn(120, 3, 0)
+    np.testing.assert_array_equal(answers(model, X, y), answers(inner, X, y))
+
+
+def test_votes_are_means():
+    X, y = drawn(60, 3, 0)
+    both = VotingClassifier([("a", BAYES), ("b", BernoulliNB()), ("c", RandomForestClassifier(3))], voting="soft")
+    mean = (answers(BAYES, X, y) + answers(BernoulliNB(), X, y)) / 2
+    np.testing.assert_allclose(answers(both, X, y), mean)
+
+
+def test_settings_are_those_that_were_found():
+    X, y = drawn(60, 3, 0, regression=True)
+    search = GridSearchCV(KERNEL, {"alpha": [10.0, 1e9]}, cv=2)
+    np.testing.assert_array_equal(answers(search, X, y), answers(clone(KERNEL).set_params(alpha=10.0), X, y))
+    process = GaussianProcessRegressor(RBF(1.0) + WhiteKernel(1.0))
+    kernel = clone(process).fit(X, y).kernel_
+    assert kernel.k1.length_scale != pytest.approx(1.0, rel=0.01)
+    alone = GaussianProcessRegressor(kernel, optimizer=None)
+    np.testing.assert_allclose(answers(process, X, y), answers(alone, X, y), atol=1e-3)
+    target = TransformedTargetRegressor(KERNEL, transformer=StandardScaler())
+    np.testing.assert_array_equal(answers(target, X, y), answers(KERNEL, X, y))
+    inside = planned(make_pipeline(StandardScaler(), search), Records.from_arrays(X, y))
+    assert inside.jobs[0].learner.estimator.alpha == 10.0
+
+
+def test_nothing_is_fitted_where_no_model_within_is_known(monkeypatch):
+    X, y = drawn(60, 3, 0)
+    records = Records.from_arrays(X, y)
+    monkeypatch.setattr(SklearnLearner, "fit", lambda *_, **__: pytest.fail("fitted"))
+    for model in (
+        GridSearchCV(RandomForestClassifier(3), {"max_depth": [2]}, cv=2),
+        make_pipeline(StandardScaler(), RandomForestClassifier(3)),
+        BaggingClassifier(),
+        LogisticRegression(solver="liblinear"),
+        VotingClassifier([("a", RandomForestClassifier(3)), ("b", "drop")]),
+    ):
+        assert planned(model, records) is None
+
+
+# What no other attack sees.
+
+
+@pytest.mark.parametrize(
+    ("model", "n", "regression", "least"),
+    [
+        (SVR(C=0.1, gamma=0.05), 400, True, 0.2),
+        (SVC(C=0.1, probability=True, random_state=0), 400, False, 0.15),
+        (GaussianProcessClassifier(RBF(3.0), optimizer=None), 200, False, 0.15),
+        (GridSearchCV(NEIGHBOURS, {"n_neighbors": [20, 30]}, cv=2), 400, False, 0.15),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*probability.*:FutureWarning")
+def test_what_no_other_attack_sees(model, n, regression, least):
+    X, y = drawn(n, 6, 3, regression=regression)
+    assert played(model, X, y) > least
+
+
+def test_an_audit_fails_neighbours_whose_number_was_searched_for():
+    X, y = drawn(600, 5, 7)
+    search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [40, 60]}, cv=3)
+    data = {"train": (X[:300], y[:300]), "holdout": (X[300:], y[300:]), "progress": False}
+    settings = Settings(n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
+    found = audit(search.fit(*data["train"]), settings=settings, **data)
+    assert found.verdict is Verdict.FAILS
+    assert max(found.attacks, key=lambda one: one.advantage.value).name == "influence"
+
+
+def test_a_kernel_that_raises_ends_no_audit():
+    X, y = drawn(90, 3, 0, regression=True)
+    machine = planned(SVR(kernel=lambda left, right: 1 / 0), Records.from_arrays(X, y)).machines[0]
+    with pytest.raises(ModelError, match=r"SVR cannot be looked into \(ZeroDivisionError\)$"):
+        machine.without()
+    assert planned(LogisticRegression(), Records.from_arrays(X[:, :1] * np.nan, (y > 0).astype(int))) is None
