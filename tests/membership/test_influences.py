@@ -380,8 +380,28 @@ def test_none_are_planned_that_would_have_to_be_trained_or_are_too_many(monkeypa
     few = planned(GaussianNB(), records)
     assert len(few.asked) == 5
     assert few.train(HERE).answers.shape == (60, 5, 2)
+    monkeypatch.setattr(planning, "MAX_UNITS", 60)
+    assert planned(GaussianNB(), records) is not None
     monkeypatch.setattr(planning, "MAX_UNITS", 59)
     assert planned(GaussianNB(), records) is None
+
+
+def test_where_no_probability_is_0_all_targets_are_read_alike():
+    """So that what their regressions have in common is computed once."""
+    others = _Zeros.of(np.log([[[0.3, 0.7], [0.6, 0.4]]]))
+    targets = np.log([[[0.5, 0.5], [0.1, 0.9]], [[0.2, 0.8], [0.01, 0.99]]])
+    first, second = (Reading.of(AnswerKind.PROBABILITIES, target, others).key for target in targets)
+    assert first == second
+    with np.errstate(divide="ignore"):
+        third = Reading.of(AnswerKind.PROBABILITIES, np.log([[0.0, 1.0], [0.1, 0.9]]), others).key
+    assert third != first
+
+
+@pytest.mark.parametrize(("most", "asked"), [(60, 40), (59, 19)])
+def test_of_few_units_more_outputs_are_looked_at(monkeypatch, most, asked):
+    """Of three classes there are three about each record."""
+    monkeypatch.setattr(planning, "MAX_OUTPUTS", most)
+    assert len(planned(GaussianNB(), Records.from_arrays(*drawn(60, 3, 0, n_classes=3))).asked) == asked
 
 
 def test_few_outputs_suffice(monkeypatch):

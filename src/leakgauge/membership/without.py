@@ -54,7 +54,7 @@ MAX_NUMBERS = 20_000_000
 MAX_UNITS = MAX_NUMBERS // MAX_OUTPUTS
 """Candidates, or persons, at most."""
 
-MAX_FREE = 4000
+MAX_FREE = 3000
 """Records whose outputs answer to those of others, at most, before these are taken to stay."""
 
 DEEPEST = 4
@@ -227,7 +227,7 @@ class KernelMachine:
             return added
         among = np.asarray(kernel(self.matrix[free], self.matrix), dtype=np.float64)
         system = among[:, free] + np.diag(1 / curved[free])
-        return np.asarray(added - added[:, free] @ solve(system, among))
+        return np.asarray(added - solve(system.T, added[:, free].T).T @ among)  # fewer are asked about than there are
 
 
 @dataclass(frozen=True, eq=False)
