@@ -306,6 +306,39 @@ def test_an_audit_fails_neighbours_whose_number_was_searched_for():
     assert max(found.attacks, key=lambda one: one.advantage.value).name == "influence"
 
 
+class Odd(RegressorMixin, BaseEstimator):
+    """An estimator whose parameters and attributes are named as those of others."""
+
+    def __init__(self, estimator=None, kernel=None, optimizer=None, alpha=None, C=1, refit=True):
+        self.estimator, self.kernel, self.optimizer = estimator, kernel, optimizer
+        self.alpha, self.C, self.refit = alpha, C, refit
+
+    def fit(self, X, y):
+        self.kernel_, self.best_estimator_, self.steps_ = 3, None, "none"
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Odd(),
+        Odd(KERNEL, "rbf", 1, "large", True),
+        Odd(type("Half", (), {"fit": lambda self, X, y: self})()),
+        make_pipeline(StandardScaler(), Odd(Odd(Odd(Odd(Odd(KERNEL)))))),
+        type("SVC", (Odd,), {})(),
+        type("GaussianProcessRegressor", (Odd,), {})(),
+        GridSearchCV(KERNEL, {"alpha": [1.0]}, refit=False, cv=2),
+    ],
+)
+def test_estimators_of_any_kind_are_looked_into_without_harm(model):
+    X, y = drawn(60, 3, 0, regression=True)
+    found = planned(model, Records.from_arrays(X, y))
+    assert found is None or found.train(HERE).answers.shape == (60, 60, 1)
+
+
 def test_a_kernel_that_raises_ends_no_audit():
     X, y = drawn(90, 3, 0, regression=True)
     machine = planned(SVR(kernel=lambda left, right: 1 / 0), Records.from_arrays(X, y)).machines[0]

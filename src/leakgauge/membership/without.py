@@ -114,7 +114,10 @@ class PlannedWithout:
         while isinstance(made := learner.composition, PostProcessedLearner):  # rounded answers say less of influence
             learner = made.learner
         looking = _Looking(order, asked, units, len(units) / n_in, seed)
-        parts = list(looking.within(learner, records))
+        try:
+            parts = list(looking.within(learner, records))
+        except (DataError, ModelError):
+            return None
         if not parts:
             return None
         jobs = tuple(part for part in parts if isinstance(part, Job))
@@ -183,7 +186,7 @@ class KernelMachine:
 
     @property
     def _is_process(self) -> bool:
-        return type(self.estimator).__name__ in PROCESSES
+        return _kind(self.estimator) in PROCESSES
 
     def _of_vectors(self, fitted: Any, labels: Labels) -> Floats:
         """What each record adds to outputs ``[n, J, k]``."""
@@ -267,7 +270,7 @@ class _Looking:
         if not isinstance(learner, SklearnLearner) or not isinstance(scaled, SklearnLearner):
             return
         estimator = learner.estimator
-        if type(estimator).__name__ in (*SUPPORT_VECTORS, *PROCESSES):
+        if _kind(estimator) in (*SUPPORT_VECTORS, *PROCESSES):
             matrix = _matrix(records)
             if matrix is not None:
                 yield KernelMachine(scaled.estimator, matrix, records, self.order, self.asked, self.units)
@@ -308,8 +311,8 @@ def _inner(estimator: Any, fitted: Any, records: Records) -> Iterator[tuple[Any,
             yield last, steps_of(fitted)[-1], read
     elif (best := getattr(fitted, "best_estimator_", None)) is not None:
         yield best, best, records
-    elif (kernel := getattr(fitted, "kernel_", None)) is not None:
-        yield clone(estimator).set_params(kernel=kernel, optimizer=None), None, records
+    elif _fits_kernel(estimator):
+        yield clone(estimator).set_params(kernel=fitted.kernel_, optimizer=None), None, records
     else:
         yield from ((one, None, records) for one in _named(estimator))
 
@@ -324,16 +327,25 @@ def _named(estimator: Any) -> list[Any]:
     return [one for one in found if hasattr(one, "fit")]
 
 
+def _kind(estimator: Any) -> str:
+    """The name of a class of scikit-learn's; empty for others, which may be anything under the same name."""
+    return type(estimator).__name__ if type(estimator).__module__.startswith("sklearn.") else ""
+
+
+def _fits_kernel(estimator: Any) -> bool:
+    return _kind(estimator) == "GaussianProcessRegressor" and estimator.optimizer is not None
+
+
 def _says_more_fitted(estimator: Any) -> bool:
     """Whether what it comes down to is known when it is fitted: a pipeline, a search, or a fitted kernel."""
-    return len(steps_of(estimator)) > 1 or hasattr(estimator, "refit") or hasattr(estimator, "optimizer")
+    return len(steps_of(estimator)) > 1 or hasattr(estimator, "refit") or _fits_kernel(estimator)
 
 
 def _promising(estimator: Any) -> bool:
     """Whether what the estimator comes down to may have outputs without each unit."""
     last = steps_of(estimator)[-1]
     within = _named(last)
-    return any(map(_promising, within)) if within else type(last).__name__ in _SOLVED
+    return any(map(_promising, within)) if within else _kind(last) in _SOLVED
 
 
 def _for_more(learner: Learner, factor: float, most: int) -> Learner:
