@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
@@ -321,10 +321,31 @@ class Odd(RegressorMixin, BaseEstimator):
         return np.zeros(len(X))
 
 
+class Whole(Odd):
+    """A number of it has to be whole, and it says so in its own words."""
+
+    def set_params(self, **changed):
+        if any(isinstance(value, float) for value in changed.values()):
+            raise TypeError("secret")
+        return super().set_params(**changed)
+
+
+class Unready(Odd):
+    """One parameter cannot be read."""
+
+    @property
+    def estimators(self):
+        raise RuntimeError("secret")
+
+
 @pytest.mark.parametrize(
     "model",
     [
         Odd(),
+        Whole(alpha=3),
+        Unready(KERNEL),
+        Odd(C=10**400),
+        Odd(KNeighborsRegressor(float("inf"))),
         Odd(KERNEL, "rbf", 1, "large", True),
         Odd(type("Half", (), {"fit": lambda self, X, y: self})()),
         make_pipeline(StandardScaler(), Odd(Odd(Odd(Odd(Odd(KERNEL)))))),
@@ -337,6 +358,13 @@ def test_estimators_of_any_kind_are_looked_into_without_harm(model):
     X, y = drawn(60, 3, 0, regression=True)
     found = planned(model, Records.from_arrays(X, y))
     assert found is None or found.train(HERE).answers.shape == (60, 60, 1)
+
+
+def test_an_estimator_within_itself_is_looked_into_once():
+    X, y = drawn(60, 3, 0, regression=True)
+    records, learner = Records.from_arrays(X, y), SklearnLearner(Odd(KERNEL))
+    learner.estimator.estimator = learner.estimator
+    assert PlannedWithout.of(learner, records, records.units, 30, 0) is None
 
 
 def test_a_kernel_that_raises_ends_no_audit():

@@ -116,7 +116,7 @@ class PlannedWithout:
         looking = _Looking(order, asked, units, len(units) / n_in, seed)
         try:
             parts = list(looking.within(learner, records))
-        except (DataError, ModelError):
+        except Exception:
             return None
         if not parts:
             return None
