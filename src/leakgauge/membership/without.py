@@ -360,7 +360,7 @@ def _for_more(learner: Learner, factor: float, most: int) -> Learner:
         return learner
     changed = dict[str, float]()
     for name, value in learner.estimator.get_params().items():
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             continue
         match name.split("__")[-1]:
             case "alpha":  # the weight of a penalty, or of records that are made up, against a sum over records
