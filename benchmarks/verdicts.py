@@ -94,7 +94,7 @@ N_SEEDS, N_WORST = 16, 8
 HIDDEN = """\
 Only their maker is meant to find them: they come from a learner that hides membership in a digit, or answers it at
 points that no audit asks about, such as the negated or doubled record, records with another value in one place, or one
-corner for one person alone; all else is a model that gives little away. With `queries = "any"` the rule asks for a bound
+corner for one person alone; all else gives little away. With `queries = "any"` the rule asks for a bound
 on DTP at any point, and there is none for such a learner:"""
 
 
