@@ -27,7 +27,7 @@ from leakgauge.membership import everyone_as_target, influences
 from leakgauge.membership.without import KernelMachine, PlannedWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
-from leakgauge.training import HERE, PredictionTable, SklearnLearner, balanced_subsets
+from leakgauge.training import HERE, PredictionTable, SklearnLearner, balanced_subsets, plan
 from leakgauge.training import train_many as train
 
 from .test_influences import drawn
@@ -276,6 +276,26 @@ def test_nothing_is_fitted_where_no_model_within_is_known(monkeypatch):
         VotingClassifier([("a", RandomForestClassifier(3)), ("b", "drop")]),
     ):
         assert planned(model, records) is None
+
+
+def test_few_are_trained_where_rounding_leaves_many_open(monkeypatch):
+    """Kernel ridge regression that nearly interpolates: near answers serve an attack as well."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(60, 2)), 30 + 1e-4 * rng.normal(size=(30, 2))])
+    y = rng.normal(size=90)
+    job = planned(KernelRidge(kernel="rbf", gamma=0.1, alpha=1e-4), Records.from_arrays(X, y)).jobs[0]
+    exact = plan(job).train(HERE).answers
+    fits, fit = [], SklearnLearner.fit
+    monkeypatch.setattr(SklearnLearner, "fit", lambda *given, **named: fits.append(1) or fit(*given, **named))
+    for most in (10**6, 5):
+        fits.clear()
+        found = plan(job).prepared.nearly(most)
+        assert (len(fits) > 5) == (most > 5)
+        if most > 5:
+            np.testing.assert_array_equal(found, exact)
+        else:
+            assert likeness(found, exact) > 0.99
+            assert not np.array_equal(found, exact)
 
 
 # What no other attack sees.

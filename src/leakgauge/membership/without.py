@@ -42,7 +42,7 @@ from leakgauge.training import (
     plan,
 )
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.closed_form import ClosedForm
+from leakgauge.training.engines.closed_form import ClosedForm, Ready
 from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
@@ -56,6 +56,9 @@ MAX_UNITS = MAX_NUMBERS // MAX_OUTPUTS
 
 MAX_FREE = 3000
 """Records whose outputs answer to those of others, at most, before these are taken to stay."""
+
+MOST_TRAINED = 30
+"""Models whose outputs rounding or ties leave open, at most, before they are taken as they are nearly."""
 
 DEEPEST = 4
 """Models within models that are looked into."""
@@ -130,9 +133,16 @@ class PlannedWithout:
             ModelError: they cannot be had.
         """
         here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
-        tables = [plan(job).train(here).answers for job in self.jobs]
+        tables = [_solved(job, here) for job in self.jobs]
         tables += [machine.without() for machine in self.machines]
         return ModelsWithout(sum(tables[1:], tables[0]) / len(tables), self.asked, self.units.of_row)
+
+
+def _solved(job: Job, execution: Execution) -> Floats:
+    planned = plan(job)
+    if isinstance(planned.prepared, Ready):
+        return planned.prepared.nearly(MOST_TRAINED)
+    return planned.train(execution).answers
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,6 +142,19 @@ class Ready(PreparedJob):
                 table, doubtful = self._any_answers(models)
         return self._outcome(fill_by_training(self.job, models, table, doubtful | self.case.unknown(models)))
 
+    def nearly(self, most: int) -> Floats:
+        """The answers ``[models, queries, k]`` of all models, where as many are trained at most as are worth it.
+
+        For who needs no exact answers: where rounding or ties leave more than ``most`` models open, they are as the
+        closed form has them, which may be NaN.
+        """
+        models = np.arange(len(self.job.subsets))
+        with np.errstate(all="ignore"), one_thread():
+            table, doubtful = self._any_answers(models)
+        unknown = self.case.unknown(models)
+        whole = doubtful | unknown
+        return fill_by_training(self.job, models, table, whole if whole.sum() <= most else unknown)
+
     def displacements(self) -> Floats | None:
         """How far the parameters that the model releases move without each record.
 
