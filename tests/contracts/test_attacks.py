@@ -184,9 +184,8 @@ def test_shadow_models_in_another_order_say_the_same(attack, kind):
     before, after = attack.score(held), attack.score(replace(held, shadows=held.shadows.rows(order)))
     if attack.name == "shadow-classifier":
         assert stats.spearmanr(before, after).statistic > 0.9
-    else:  # influence solves equations that a small penalty alone keeps from being singular
-        rounding = 1e-7 if attack.name == "influence" else 1e-9
-        np.testing.assert_allclose(after, before, rtol=rounding, atol=rounding)
+    else:
+        np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9)
 
 
 @every(WITH_SHADOWS)

@@ -13,9 +13,9 @@ the ridge regression; above 0 for members if half of the candidates are. Outputs
 the noise that is left in shadow models; ρ is the one of a few that finds most in these, whose training records the
 attacker knows.
 
-The models without each candidate are exact, and had where an engine solves for them so that none is trained; of a
-pipeline for which there is none the last step is, on what the others make of all candidates. Members and others are
-treated alike, so that where membership has nothing to do with the outputs the expected advantage is 0.
+The models without each candidate are those of :mod:`leakgauge.membership.without`, exact or nearly so, and are not
+trained one by one. Members and non-members are treated alike, so that where membership has nothing to do with the
+outputs the expected advantage is 0.
 
 Source: derived; influence as in Cook and Weisberg 1982, of the learner's own models. Ye et al. 2023 (arXiv 2309.17310)
 look at models with and without one record, in all outputs about it.
@@ -40,9 +40,7 @@ from leakgauge.membership._checks import refuse_one_sided_records
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence, ModelsWithout
 from leakgauge.models import AnswerKind
-from leakgauge.training import (
-    PredictionTable,
-)
+from leakgauge.training import PredictionTable
 
 RIDGES = (1e-8, 1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 """Of which one is taken, in units of the mean squared influence of a record."""
@@ -189,7 +187,7 @@ class _Influence:
         if clipped := bool((self.largest > np.minimum(LARGEST_DEVIATION * sizes, LARGEST_INFLUENCE)).any()):
             bound = np.where(np.isfinite(sizes), LARGEST_DEVIATION * sizes, 0.0)
             values = np.clip(values, -bound, bound)
-        if values.shape[1] <= len(values):
+        if values.shape[1] < len(values):
             products = values.T @ values if clipped else self.by_outputs
             return values, weights, products * weights * weights[:, None]
         scaled = values * weights
@@ -258,7 +256,7 @@ class _Regression:
     def scores(self, deviations: Floats) -> Floats:
         """Of the deviations of some models in units of noise ``[m, J * c]``, the score of each unit ``[m, u]``."""
         n_units, n_outputs = self.influence.shape
-        if n_outputs > n_units:
+        if n_outputs >= n_units:
             found = cho_solve(self.factor, self.influence @ (deviations * self.weights).T).T
         else:
             found = (cho_solve(self.factor, deviations.T).T * self.weights) @ self.influence.T

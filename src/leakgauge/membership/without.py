@@ -1,4 +1,4 @@
-"""Outputs of models of all candidates but one unit each, none of which is trained: :class:`PlannedWithout`.
+"""Outputs of models of all candidates but one unit each, which are not trained one by one: :class:`PlannedWithout`.
 
 They are exact where an engine solves for them. Elsewhere they are those of what the learner comes down to:
 
@@ -8,7 +8,7 @@ They are exact where an engine solves for them. Elsewhere they are those of what
 * of a Gaussian process the one with the kernel that was found;
 * of support vectors, and Gaussian processes of classes, how far outputs move to first order.
 
-A record moves the rest, too, but mostly less. Nothing of this treats members and others differently: an attack by
+A record moves the rest, too, but mostly less. Nothing of this treats members and non-members differently: an attack by
 outputs that are less exact finds less, and nothing where there is nothing to find.
 """
 
@@ -77,7 +77,7 @@ _SOLVED = {
 
 @dataclass(frozen=True, eq=False)
 class PlannedWithout:
-    """Models of all candidates but one unit each, none of which is trained.
+    """Models of all candidates but one unit each, which are not trained one by one.
 
     Args:
         jobs: those that an engine solves for; outputs are means over these and the machines.
@@ -95,7 +95,7 @@ class PlannedWithout:
 
     @classmethod
     def of(cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int) -> PlannedWithout | None:
-        """Those of a learner, or ``None`` where there are none without training, or there are too many units.
+        """Those of a learner, or ``None`` where each would have to be trained, or there are too many units.
 
         The records are in an order that says nothing: ties may hang on it.
 
