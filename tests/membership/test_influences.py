@@ -26,7 +26,7 @@ from leakgauge.defences import Binning
 from leakgauge.errors import ModelError
 from leakgauge.membership import ATTACKS, MembershipEvidence, ModelsWithout, everyone_as_target, influences
 from leakgauge.membership import without as planning
-from leakgauge.membership.influences import Reading, _Zeros
+from leakgauge.membership.influences import Reading, _Influence, _Zeros
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
@@ -226,18 +226,22 @@ def test_twin_by_refits(model, larger, n_classes):
     np.testing.assert_allclose(ATTACK.score(evidence), expected, atol=1e-5 * np.ptp(expected))
 
 
-def test_persons_are_left_out_with_all_of_their_rows():
-    """Rows of each person, refits without her, and one score for all of her rows."""
+def test_the_influence_of_persons_is_that_of_all_of_their_rows():
+    """Rows of each person, refits without each, and one score for all of hers."""
     rng = np.random.default_rng(6)
     X, y = drawn(60, 3, 6, regression=True)
     units = Units.of(np.repeat(np.arange(20), 3)[rng.permutation(60)])
     plain = Records.from_arrays(X, y)
     records = Records(plain.features, plain.labels, plain.schema, plain.ids, persons=units.of_row)
     without = planned(Ridge(2.0), records, 10).train(HERE)
-    for person in range(20):
-        kept = units.of_row != person
+    for row in range(60):
+        kept = np.arange(60) != row
         expected = Ridge(4.0).fit(X[kept], y[kept]).predict(X)
-        np.testing.assert_allclose(without.answers[person, :, 0], expected, atol=1e-9)
+        np.testing.assert_allclose(without.answers[row, :, 0], expected, atol=1e-9)
+    influence = _Influence.of(Reading(None), without).values
+    for person in range(20):
+        added = (without.answers.mean(axis=0) - without.answers[units.of_row == person]).sum(axis=0)[:, 0]
+        np.testing.assert_allclose(influence[person], added, atol=1e-12)
     subsets = balanced_subsets(20, 10, 12, rng).of_rows(units)
     table = train(SklearnLearner(Ridge(2.0)), records, subsets, X, seed=0)
     evidence = MembershipEvidence(table.kind, table.answers[0], y, shadows=table, units=units, models_without=without)
@@ -380,9 +384,9 @@ def test_none_are_planned_that_would_have_to_be_trained_or_are_too_many(monkeypa
     few = planned(GaussianNB(), records)
     assert len(few.asked) == 5
     assert few.train(HERE).answers.shape == (60, 5, 2)
-    monkeypatch.setattr(planning, "MAX_UNITS", 60)
+    monkeypatch.setattr(planning, "MAX_RECORDS", 60)
     assert planned(GaussianNB(), records) is not None
-    monkeypatch.setattr(planning, "MAX_UNITS", 59)
+    monkeypatch.setattr(planning, "MAX_RECORDS", 59)
     assert planned(GaussianNB(), records) is None
 
 
@@ -415,12 +419,16 @@ def test_few_outputs_suffice(monkeypatch):
 
 def test_models_without_records_about_some_of_the_candidates():
     rng = np.random.default_rng(0)
-    answers = rng.normal(size=(4, 3, 1))
-    whole = ModelsWithout(answers, np.array([0, 2, 5]), np.array([0, 0, 1, 2, 2, 3]))
+    answers = rng.normal(size=(5, 3, 1))
+    whole = ModelsWithout(answers, np.array([0, 2, 5]), np.array([5, 0, 3, 2, 1]), np.array([0, 0, 1, 2, 2, 3]))
     some = whole.about(np.array([5, 2, 1]))
     np.testing.assert_array_equal(some.asked, [1, 0])
     np.testing.assert_array_equal(some.of_row, [2, 1, 0])
-    np.testing.assert_array_equal(some.answers, answers[[0, 1, 3]][:, [1, 2]])
+    np.testing.assert_array_equal(some.left_out, [0, 1, 2])
+    np.testing.assert_array_equal(some.answers, answers[[0, 3, 4]][:, [1, 2]])
+    np.testing.assert_array_equal(whole.by_unit(answers), [answers[1] + answers[4], *answers[[3, 2, 0]]])
+    without_one = whole.about(np.array([0, 4, 5]))
+    np.testing.assert_array_equal(without_one.by_unit(answers[:2]), [answers[1], 0 * answers[0], answers[0]])
     members = np.array([[True, True, False, False, False, True]])
     np.testing.assert_array_equal(whole.members(members), [[True, False, False, True]])
 
@@ -460,17 +468,17 @@ def test_a_report_says_where_it_could_not_be_carried_out():
     assert any("Influence (all outputs)" in one for one in some.not_tested), "left out by the settings"
 
 
-def test_copies_and_unequal_numbers_of_rows_are_left_alone():
-    """All copies of one record, or all rows of one person, move a model by their number, which says who is a member."""
+def test_copies_and_unequal_numbers_of_rows():
+    """All copies of one record, or rows of one person, move a model by their number: as many of each are left out."""
     X, y = drawn(80, 3, 0, regression=True)
     settings = Settings(n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
     four = np.repeat(np.arange(20), 4)
-    copied = audit(Ridge(20.0), train=(X[four], y[four]), holdout=(X[40:], y[40:]), settings=settings, progress=False)
-    assert "influence" not in [one.name for one in copied.attacks]
-    assert any("Influence (all outputs)" in one for one in copied.not_tested)
-    alone = audit(Ridge(20.0), train=(X[:40], y[:40]), holdout=(X[40:], y[40:]), settings=settings, progress=False)
-    assert "influence" in [one.name for one in alone.attacks]
-    for sizes, there in ((np.repeat([3, 3], 20), True), (np.repeat([6, 1], 20), False)):
+    for rows in (four, np.arange(40)):
+        alone = audit(
+            Ridge(20.0), train=(X[rows], y[rows]), holdout=(X[40:], y[40:]), settings=settings, progress=False
+        )
+        assert "influence" in [one.name for one in alone.attacks]
+    for sizes in (np.repeat([3, 3], 20), np.repeat([6, 1], 20)):
         who = np.repeat(np.arange(40), sizes)
         X, y = drawn(len(who), 3, 1, regression=True)
         first = who < 20
@@ -478,7 +486,7 @@ def test_copies_and_unequal_numbers_of_rows_are_left_alone():
             Ridge(20.0), train=(X[first], y[first]), holdout=(X[~first], y[~first]), settings=settings, progress=False,
             persons=(who[first], who[~first]),
         )  # fmt: skip
-        assert ("influence" in [one.name for one in persons.attacks]) == there
+        assert "influence" in [one.name for one in persons.attacks]
         assert not any("left out" in one.measure and "attacks" in one.measure for one in persons.findings)
 
 

@@ -24,9 +24,9 @@ from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing.finding import Verdict
 from leakgauge.errors import ModelError
 from leakgauge.membership import everyone_as_target, influences
-from leakgauge.membership.without import KernelMachine, PlannedWithout
+from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records, Units
+from leakgauge.records import Records
 from leakgauge.training import HERE, PredictionTable, SklearnLearner, balanced_subsets, plan
 from leakgauge.training import train_many as train
 
@@ -207,19 +207,6 @@ def test_support_vectors_that_all_are_at_the_bound_move_outputs_by_their_kernels
     bound = np.setdiff1d(np.arange(40), fitted.support_[inside])
     expected = -1e-3 * side[:, None] * kernel
     np.testing.assert_allclose(found[bound], expected[bound], rtol=0.05, atol=2e-5)
-
-
-def test_records_of_a_person_move_outputs_together():
-    X, y = drawn(30, 3, 2, regression=True)
-    records = Records.from_arrays(X, y)
-    persons = Units.of(np.repeat(np.arange(10), 3)[::-1].copy())
-    each = planned(SVR(), records).machines[0].without()
-    together = planned(SVR(), records, persons, n_in=10).machines[0]
-    same = KernelMachine(
-        together.estimator, together.matrix, records, planned(SVR(), records).machines[0].order, together.asked, persons
-    )
-    summed = np.stack([each[persons.of_row == person].sum(axis=0) for person in range(10)])
-    np.testing.assert_allclose(same.without(), summed, atol=1e-3)  # of the solver, in another order
 
 
 # Models within models.

@@ -19,4 +19,4 @@ def without_each(kind, answers, labels):
         own = answers.copy()
         own[each, np.asarray(labels, dtype=np.int64)] -= 1
         moved[each, each] = own - logsumexp(own, axis=-1, keepdims=True)
-    return ModelsWithout(moved, each, each)
+    return ModelsWithout(moved, each, each, each)

@@ -35,6 +35,7 @@ from leakgauge.escaping import shapes
 from leakgauge.influence import OwnModels
 from leakgauge.membership import ModelsWithout
 from leakgauge.membership.noise_robustness import N_COPIES
+from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind, Model, answers, answers_with_sums, kind_of, label_logs
 from leakgauge.models.sklearn import GIVE_THOSE, other_columns
 from leakgauge.progress import Stage
@@ -205,16 +206,16 @@ class Case(Outline):
         """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
         return train_shadows(self)
 
-    @property
-    def may_leave_out(self) -> bool:
-        """Whether members and others are left out alike: a person with more rows moves a model further."""
-        return not self.rows_differ
+    @cached_property
+    def without_each(self) -> PlannedWithout | None:
+        """Models of all candidates but one each: of as many rows of members as of others, who move a model alike."""
+        return self._without_each(np.sort(self.levelled))
 
     @cached_property
     def models_without(self) -> ModelsWithout | None:
-        """Outputs of models of all candidates but one unit each, where an engine solves for them."""
+        """Outputs of models of all candidates but one each, where an engine solves for them."""
         planned = self.without_each
-        if planned is None or not self.may_leave_out or not wants_models_without(self.kind, self.settings):
+        if planned is None or not wants_models_without(self.kind, self.settings):
             return None
         with suppress(ModelError):
             return planned.train(self.telling("models without one record"))

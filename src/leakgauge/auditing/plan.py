@@ -228,14 +228,16 @@ class Outline:
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:
-        """Models of all candidates but one unit each; ``None`` where no engine solves for them, or there is no use.
+        """Models of all candidates but one each; ``None`` where no engine solves for them, or there is no use."""
+        return self._without_each(np.arange(len(self.candidates)))
 
-        Of copies of training records there is none: all of one would be left out, which moves a model further.
-        """
+    def _without_each(self, rows: Indices) -> PlannedWithout | None:
+        """Of some rows of the candidates, each record once: how often those outside would be drawn, nobody knows."""
         learner = self.what.learner
-        if learner is None or not self.shadows or self.kind is AnswerKind.LABELS or not self.overlap.copies.single:
+        if learner is None or not self.shadows or self.kind is AnswerKind.LABELS:
             return None
-        return PlannedWithout.of(learner, self.candidates, self.units, self._shadow_size, self.settings.seed)
+        once = rows[np.isin(self.units.of_row[rows], self.overlap.copies.first)]
+        return PlannedWithout.of(learner, self.candidates, self.drawn, self._shadow_size, self.settings.seed, once)
 
     def _as_often(self, rng: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows of all candidates, and of the holdout again: as often as training records were drawn.

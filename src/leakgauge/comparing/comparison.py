@@ -427,7 +427,7 @@ class _Games:
     @cached_property
     def models_without(self) -> ModelsWithout | None:
         """Outputs of models of all records of the pool but one each, where an engine solves for them."""
-        planned = PlannedWithout.of(self.learner, self.pool, self.pool.units, len(self.pool) // 2, self.seed)
+        planned = PlannedWithout.of(self.learner, self.pool, self.pool.units, len(self.pool.units) // 2, self.seed)
         return None if planned is None else planned.train(self.execution)
 
     def of(self, attack: MembershipAttack) -> _Played | str:

@@ -70,33 +70,43 @@ class LinearColumns:
 
 @dataclass(frozen=True, eq=False)
 class ModelsWithout:
-    """Outputs of models that were trained on all candidates, members or not, but one unit each.
+    """Outputs of models that were trained on all records, members or not, but one each.
 
     Args:
-        answers: of each model, log-probabilities or values ``[u, J, k]``; NaN of one that could not be trained.
+        answers: of each model, log-probabilities or values ``[r, J, k]``; NaN of one that could not be trained.
         asked: about which candidates, int ``[J]``.
-        of_row: without which unit each candidate is left out, int ``[n]``.
+        left_out: which candidate each is trained without, int ``[r]``.
+        of_row: whose record each candidate is, int ``[n]``.
     """
 
     answers: Floats
     asked: NDArray[np.int64]
+    left_out: NDArray[np.int64]
     of_row: NDArray[np.int64]
 
     __repr__ = shapes
 
     def members(self, of_rows: Flags) -> Flags:
         """Which units are in training sets ``[models, u]``, by their rows ``[models, n]``."""
-        first = np.zeros(len(self.answers), dtype=np.int64)
-        first[self.of_row[::-1]] = np.arange(len(self.of_row))[::-1]
-        return of_rows[:, first]
+        return of_rows[:, np.unique(self.of_row, return_index=True)[1]]
 
     def about(self, rows: NDArray[np.int64]) -> ModelsWithout:
-        """Of some of the candidates ``[e]``; outputs about others, and models without these, are left out."""
+        """Of some of the candidates ``[e]``; outputs about others, and models without others, are left out."""
         place = np.full(len(self.of_row), -1)
         place[rows] = np.arange(len(rows))
-        kept = place[self.asked] >= 0
-        models, of_row = np.unique(self.of_row[rows], return_inverse=True)
-        return ModelsWithout(self.answers[models][:, kept], place[self.asked[kept]], of_row)
+        models, kept = place[self.left_out] >= 0, place[self.asked] >= 0
+        of_row = np.unique(self.of_row[rows], return_inverse=True)[1]
+        left_out, asked = place[self.left_out[models]], place[self.asked[kept]]
+        return ModelsWithout(self.answers[models][:, kept], asked, left_out, of_row)
+
+    def by_unit(self, values: Floats) -> Floats:
+        """Sums over the models without a record of each unit ``[u, ...]``, of values ``[r, ...]``."""
+        order = np.argsort(self.of_row[self.left_out], kind="stable")
+        units, starts = np.unique(self.of_row[self.left_out[order]], return_index=True)
+        found = np.zeros((int(self.of_row.max(initial=-1)) + 1, *values.shape[1:]))
+        if len(units):
+            found[units] = np.add.reduceat(values[order], starts, axis=0)
+        return found
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ class Reading:
 
 @dataclass(frozen=True, eq=False)
 class _Influence:
-    """Of each unit on the outputs, which all regressions on the same outputs have in common.
+    """Of each unit's records on the outputs, which all regressions on the same outputs have in common.
 
     Args:
         values: how far they move, less the mean over units ``[u, J * c]``.
@@ -164,7 +164,7 @@ class _Influence:
         with np.errstate(invalid="ignore"):  # of infinite ones
             told = reading(without.answers)
             told = np.nan_to_num(np.nanmean(told, axis=0) - told)
-        _LAST[without] = reading.key, cls(told)
+        _LAST[without] = reading.key, cls(without.by_unit(told))
         return _LAST[without][1]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Outputs of models of all candidates but one unit each, which are not trained one by one: :class:`PlannedWithout`.
+"""Outputs of models of all candidates but one each, which are not trained one by one: :class:`PlannedWithout`.
 
 They are exact where an engine solves for them. Elsewhere they are those of what the learner comes down to:
 
@@ -36,9 +36,9 @@ from leakgauge.training import (
     Execution,
     Job,
     Learner,
+    LeaveOneOut,
     Randomness,
     SklearnLearner,
-    leave_units_out,
     plan,
 )
 from leakgauge.training.engines import ENGINES
@@ -46,13 +46,13 @@ from leakgauge.training.engines.closed_form import ClosedForm, Ready
 from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
-"""Looked at of more units than this, at most; of fewer units twice as many."""
+"""Looked at of more records than this, at most; of fewer records twice as many."""
 
 MAX_NUMBERS = 20_000_000
-"""Outputs of all models without a unit, at most: seconds, and some hundred megabytes."""
+"""Outputs of all models without a record, at most: seconds, and some hundred megabytes."""
 
-MAX_UNITS = MAX_NUMBERS // MAX_OUTPUTS
-"""Candidates, or persons, at most."""
+MAX_RECORDS = MAX_NUMBERS // MAX_OUTPUTS
+"""Candidates at most."""
 
 MAX_FREE = 3000
 """Records whose outputs answer to those of others, at most, before these are taken to stay."""
@@ -77,46 +77,55 @@ _SOLVED = {
 
 @dataclass(frozen=True, eq=False)
 class PlannedWithout:
-    """Models of all candidates but one unit each, which are not trained one by one.
+    """Models of all candidates but one each, which are not trained one by one.
+
+    What a person's records add to a model is added up, as is that of all members.
 
     Args:
         jobs: those that an engine solves for; outputs are means over these and the machines.
         machines: kernel machines, whose outputs are found to first order.
         asked: about which of the candidates, int ``[J]``.
-        units: that are left out.
+        left_out: which of the candidates, int ``[r]``.
+        of_row: whose record each candidate is, int ``[n]``.
     """
 
     jobs: tuple[Job, ...]
     machines: tuple[KernelMachine, ...]
     asked: Indices
-    units: Units
+    left_out: Indices
+    of_row: Indices
 
     __repr__ = shapes
 
     @classmethod
-    def of(cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int) -> PlannedWithout | None:
-        """Those of a learner, or ``None`` where each would have to be trained, or there are too many units.
+    def of(
+        cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int, rows: Indices | None = None
+    ) -> PlannedWithout | None:
+        """Those of a learner, or ``None`` where each would have to be trained, or there are too many.
 
         The records are in an order that says nothing: ties may hang on it.
 
         Args:
             learner: the algorithm.
             records: the candidates.
-            units: of which each is left out.
-            n_in: how many of them models are trained on elsewhere.
+            units: whose records they are.
+            n_in: how many units models are trained on elsewhere.
             seed: draws the order, and about whom they are asked.
+            rows: that are looked at, of each unit one at least; all by default.
         """
-        if not 2 <= len(units) <= MAX_UNITS:
+        rows = np.arange(len(records)) if rows is None else rows
+        records = records[rows]
+        if len(units) < 2 or len(records) > MAX_RECORDS:
             return None
         rng, n_classes = AuditStream.INFLUENCE_OUTPUTS.generator(seed), len(records.schema.classes)
-        most = MAX_OUTPUTS * (2 if len(units) <= MAX_OUTPUTS else 1)
-        most = min(most, MAX_NUMBERS // len(units)) // max(1, n_classes * (n_classes > 2))
+        most = MAX_OUTPUTS * (2 if len(records) <= MAX_OUTPUTS else 1)
+        most = min(most, MAX_NUMBERS // len(records)) // max(1, n_classes * (n_classes > 2))
         order, asked = rng.permutation(len(records)), np.arange(len(records))
         if most < len(records):
             asked = np.sort(rng.choice(len(records), max(1, most), replace=False))
         while isinstance(made := learner.composition, PostProcessedLearner):  # rounded answers say less of influence
             learner = made.learner
-        looking = _Looking(order, asked, units, len(units) / n_in, seed)
+        looking = _Looking(order, asked, len(units) / n_in, seed)
         try:
             parts = list(looking.within(learner, records))
         except Exception:
@@ -124,7 +133,8 @@ class PlannedWithout:
         if not parts:
             return None
         jobs = tuple(part for part in parts if isinstance(part, Job))
-        return cls(jobs, tuple(part for part in parts if isinstance(part, KernelMachine)), asked, units)
+        machines = tuple(part for part in parts if isinstance(part, KernelMachine))
+        return cls(jobs, machines, rows[asked], rows, units.of_row)
 
     def train(self, execution: Execution) -> ModelsWithout:
         """Compute their outputs, in this process.
@@ -135,7 +145,7 @@ class PlannedWithout:
         here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
         tables = [_solved(job, here) for job in self.jobs]
         tables += [machine.without() for machine in self.machines]
-        return ModelsWithout(sum(tables[1:], tables[0]) / len(tables), self.asked, self.units.of_row)
+        return ModelsWithout(sum(tables[1:], tables[0]) / len(tables), self.asked, self.left_out, self.of_row)
 
 
 def _solved(job: Job, execution: Execution) -> Floats:
@@ -160,7 +170,6 @@ class KernelMachine:
         records: the candidates.
         order: in which it is fitted on them.
         asked: about which of them.
-        units: that are left out.
     """
 
     estimator: Any
@@ -168,12 +177,11 @@ class KernelMachine:
     records: Records
     order: Indices
     asked: Indices
-    units: Units
 
     __repr__ = shapes
 
     def without(self) -> Floats:
-        """Outputs without each unit ``[u, J, k]``, up to what they all have in common.
+        """Outputs without each record ``[n, J, k]``, up to what they all have in common.
 
         Raises:
             ModelError: the estimator cannot be fitted, or is of other parts than scikit-learn's are.
@@ -188,10 +196,6 @@ class KernelMachine:
         except Exception as error:  # a kernel of the user's may raise anything at all
             kind = type(self.estimator).__name__
             raise ModelError(f"{kind} cannot be looked into ({type(error).__name__})") from None
-        if not self.units.single:
-            order = np.argsort(self.units.of_row, kind="stable")
-            starts = np.searchsorted(self.units.of_row[order], np.arange(len(self.units)))
-            moved = np.add.reduceat(moved[order], starts, axis=0)
         return np.asarray(log_softmax(-moved, axis=-1) if self.records.schema.classes else -moved)
 
     @property
@@ -245,19 +249,17 @@ class KernelMachine:
 
 @dataclass(frozen=True, eq=False)
 class _Looking:
-    """For models that have outputs without each unit.
+    """For models that have outputs without each record.
 
     Args:
         order: of the records.
         asked: about which of them.
-        units: that are left out.
         factor: how many times as many records there are as models are trained on elsewhere.
         seed: of what is fitted.
     """
 
     order: Indices
     asked: Indices
-    units: Units
     factor: float
     seed: int
 
@@ -272,7 +274,7 @@ class _Looking:
             fitted: the estimator on all of them, where there is one already.
             deep: how many models it is in.
         """
-        scaled = _for_more(learner, self.factor, len(self.units) - 1)
+        scaled = _for_more(learner, self.factor, len(records) - 1)
         job = self._job(scaled, records)
         if job is not None:
             yield job
@@ -283,7 +285,7 @@ class _Looking:
         if _kind(estimator) in (*SUPPORT_VECTORS, *PROCESSES):
             matrix = _matrix(records)
             if matrix is not None:
-                yield KernelMachine(scaled.estimator, matrix, records, self.order, self.asked, self.units)
+                yield KernelMachine(scaled.estimator, matrix, records, self.order, self.asked)
             return
         if deep >= DEEPEST or not _promising(estimator):
             return
@@ -297,13 +299,10 @@ class _Looking:
             yield from self.within(SklearnLearner(inner), read, found, deep + 1)
 
     def _job(self, learner: Learner, records: Records) -> Job | None:
-        shuffled, removed = Units.of(self.units.of_row[self.order]), np.empty(len(self.units), dtype=np.int64)
-        removed[self.units.of_row[self.order]] = shuffled.of_row
+        left_out = LeaveOneOut(len(records), np.argsort(self.order))
         try:
-            job = Job(
-                learner, records[self.order], leave_units_out(shuffled, removed), records.features[self.asked],
-                self.seed, Randomness.COMMON,
-            )  # fmt: skip
+            asked = records.features[self.asked]
+            job = Job(learner, records[self.order], left_out, asked, self.seed, Randomness.COMMON)
             return None if plan(job).engine.trains else job
         except (DataError, ModelError):
             return None
@@ -352,7 +351,7 @@ def _says_more_fitted(estimator: Any) -> bool:
 
 
 def _promising(estimator: Any) -> bool:
-    """Whether what the estimator comes down to may have outputs without each unit."""
+    """Whether what the estimator comes down to may have outputs without each record."""
     last = steps_of(estimator)[-1]
     within = _named(last)
     return any(map(_promising, within)) if within else _kind(last) in _SOLVED

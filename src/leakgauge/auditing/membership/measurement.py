@@ -191,7 +191,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
         population=n_aside > 0,
         copies=True,
-        models_without=shadows_possible and case.without_each is not None and case.may_leave_out,
+        models_without=shadows_possible and case.without_each is not None,
     )
     return tuple(
         one.name for one in by_default if one.name not in carried_out and (not one.knows_members or learns(case))

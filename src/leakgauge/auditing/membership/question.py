@@ -63,7 +63,7 @@ from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradie
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
-from leakgauge.membership.without import MAX_UNITS
+from leakgauge.membership.without import MAX_RECORDS
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
@@ -261,7 +261,7 @@ class MembershipAnswer(Answer):
         if untried and case.kind in influences.ATTACK.kinds and wants_models_without(case.kind, case.settings):
             said.append(
                 f"“{influences.ATTACK.title}”: this attack needs models without each record, which are computed for at "
-                f"most {MAX_UNITS:,} candidates without copies, and only where this takes no training."
+                f"most {MAX_RECORDS:,} candidates, and only where this takes no training."
             )
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:
