@@ -1,17 +1,24 @@
 """Models without each candidate: those within searches, calibrations, bags and votes, and kernel machines."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, StackingClassifier, VotingClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    BaggingRegressor,
+    RandomForestClassifier,
+    StackingClassifier,
+    VotingClassifier,
+)
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -23,11 +30,12 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing.finding import Verdict
 from leakgauge.errors import ModelError
-from leakgauge.membership import everyone_as_target, influences
+from leakgauge.membership import MembershipEvidence, everyone_as_target, influences
+from leakgauge.membership import without as planning
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records
-from leakgauge.training import HERE, PredictionTable, SklearnLearner, balanced_subsets, plan
+from leakgauge.records import Records, Units
+from leakgauge.training import HERE, DenseSubsets, PredictionTable, SklearnLearner, balanced_subsets, plan
 from leakgauge.training import train_many as train
 
 from .test_influences import drawn
@@ -381,3 +389,117 @@ def test_a_kernel_that_raises_ends_no_audit():
         machine.without()
     X[3, 0] = np.nan
     assert planned(SVR(), Records.from_arrays(X, y)) is None
+
+
+# Many records, block by block.
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    monkeypatch.setattr(planning, "MAX_RECORDS", 100)
+    monkeypatch.setattr(planning, "BLOCK", 70)
+
+
+def test_blocks_are_halves_of_halves_along_the_widest_column(few_at_once):
+    matrix = np.random.default_rng(0).normal(size=(500, 3)) * [50, 1, 0.1]
+    blocks = planning._blocks(matrix)
+    np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(500))
+    assert {len(one) for one in blocks} == {62, 63}
+    spans = np.sort([(matrix[one, 0].min(), matrix[one, 0].max()) for one in blocks], axis=0)
+    assert (spans[1:, 0] > spans[:-1, 1]).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KNeighborsRegressor(9),
+        make_pipeline(StandardScaler(), KNeighborsRegressor(9)),
+        GridSearchCV(KNeighborsRegressor(9), {"n_neighbors": [9]}, cv=2),
+        BaggingRegressor(KNeighborsRegressor(9), 3),
+    ],
+)
+def test_of_many_records_nearest_neighbours_are_looked_at_block_by_block(few_at_once, model):
+    """Each candidate is left out once, of all others, and asked about with the others of its block."""
+    X, y = drawn(150, 3, 4, regression=True)
+    without = planned(model, Records.from_arrays(X, y)).train(HERE)
+    parts = [without, *without.beside]
+    assert [len(one.left_out) for one in parts] == [38, 37, 38, 37]
+    np.testing.assert_array_equal(np.sort(np.concatenate([one.left_out for one in parts])), np.arange(150))
+    inner = model if hasattr(model, "steps") else KNeighborsRegressor(9)
+    for one in parts:
+        np.testing.assert_array_equal(one.asked, one.left_out)
+        for answers, row in zip(one.answers, one.left_out, strict=True):
+            expected = clone(inner).fit(np.delete(X, row, 0), np.delete(y, row)).predict(X[one.asked])
+            np.testing.assert_allclose(answers[:, 0], expected, atol=1e-5)
+
+
+def test_of_many_records_no_other_models_are_looked_at(few_at_once, monkeypatch):
+    X, y = drawn(101, 3, 4, regression=True)
+    records = Records.from_arrays(X, y)
+    for other in (KERNEL, SVR(), Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        assert planned(other, records) is None
+        assert planned(other, records[np.arange(100)]) is not None
+    assert planned(KNeighborsRegressor(9), records) is not None
+    monkeypatch.setattr(planning, "MAX_NEAR", 100)
+    assert planned(KNeighborsRegressor(9), records) is None
+
+
+def test_scores_by_blocks_are_those_of_each_block_alone(few_at_once):
+    """A person is in as many blocks as her rows are; her score is the mean over these."""
+    X, y = drawn(160, 3, 5, regression=True)
+    plain = Records.from_arrays(X, y)
+    units = Units.of(np.repeat(np.arange(80), 2))
+    records = Records(plain.features, plain.labels, plain.schema, plain.ids, persons=units.of_row)
+    model = KNeighborsRegressor(9)
+    subsets = balanced_subsets(80, 40, 12, np.random.default_rng(0)).of_rows(units)
+    table = train(SklearnLearner(model), records, subsets, X, seed=0)
+    whole = planned(model, records, n_in=40).train(HERE)
+    held = MembershipEvidence(table.kind, table.answers[0], y, shadows=table, units=units, models_without=whole)
+    scores = ATTACK.score(held)
+    assert (scores[::2] == scores[1::2]).all()
+    expected = [[] for _ in range(80)]
+    for _, _, one in whole.parts():
+        assert not one.beside
+    for one in (whole, *whole.beside):
+        rows = np.sort(one.left_out)
+        alone = ATTACK.score(replace(held, models_without=replace(one, beside=())).about(rows))
+        for unit in np.unique(units.of_row[rows]):
+            expected[unit].append(alone[units.of_row[rows] == unit][0])
+    assert {len(one) for one in expected} == {1, 2}
+    np.testing.assert_allclose(scores[::2], [np.mean(one) for one in expected], rtol=1e-9)
+
+
+def test_a_model_may_have_no_record_of_a_block(few_at_once):
+    X, y = drawn(160, 3, 5, regression=True)
+    records = Records.from_arrays(X, y)
+    whole = planned(KNeighborsRegressor(9), records).train(HERE)
+    members = balanced_subsets(160, 80, 12, np.random.default_rng(0)).members.copy()
+    members[3, whole.left_out] = False
+    table = train(SklearnLearner(KNeighborsRegressor(9)), records, DenseSubsets(members), X, seed=0)
+    held = MembershipEvidence(table.kind, table.answers[0], y, shadows=table, models_without=whole)
+    assert np.isfinite(ATTACK.score(held)).all()
+
+
+def test_blocks_find_as_much_as_all_records_at_once(monkeypatch):
+    """Neighbours of 600 records, in blocks of 150: LiRA finds next to nothing."""
+    X, y = drawn(600, 3, 6, regression=True)
+    whole = played(KNeighborsRegressor(15), X, y)
+    monkeypatch.setattr(planning, "MAX_RECORDS", 300)
+    monkeypatch.setattr(planning, "BLOCK", 150)
+    by_blocks = played(KNeighborsRegressor(15), X, y)
+    assert by_blocks > 0.7 * whole > 0.2
+
+
+def test_an_audit_of_many_records_fails_by_neighbours(monkeypatch):
+    monkeypatch.setattr(planning, "MAX_RECORDS", 400)
+    monkeypatch.setattr(planning, "BLOCK", 200)
+    X, y = drawn(600, 3, 7, regression=True)
+    X, y = np.concatenate([X, X[:30]]), np.concatenate([y, y[:30]])  # some were drawn twice
+    inside = np.r_[:300, 600:630]
+    settings = Settings(n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
+    result = audit(
+        KNeighborsRegressor(15).fit(X[inside], y[inside]), train=(X[inside], y[inside]),
+        holdout=(X[300:600], y[300:600]), settings=settings, progress=False,
+    )  # fmt: skip
+    failed = [one.measure for one in result.findings if one.verdict is Verdict.FAILS and "advantage, " in one.measure]
+    assert failed == ["membership advantage, Influence (all outputs)"]

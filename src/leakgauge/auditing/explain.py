@@ -194,6 +194,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
             measured.append(replace(step, seconds=_seconds(step, cost, paces)))
         steps = measured
         most = max((pace.n_bytes for pace in paces.values()), default=0)
+    without = 0 if outline.without_each is None else outline.without_each.n_outputs
     n_tables = max(outline.n_shadows, *(step.asked_of_all for step in steps), 1)
     return Explanation(
         model=what.name,
@@ -205,7 +206,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
         seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if attacked_by_shadows else 0.0,
-        n_bytes=TABLES_IN_MEMORY * 8 * n_tables * len(everyone) * n_answers
+        n_bytes=8 * (TABLES_IN_MEMORY * n_tables * len(everyone) + without) * n_answers
         + BYTES_PER_RECORD * len(everyone)
         + 2 * everyone.features.nbytes
         + most,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,12 +77,14 @@ class ModelsWithout:
         asked: about which candidates, int ``[J]``.
         left_out: which candidate each is trained without, int ``[r]``.
         of_row: whose record each candidate is, int ``[n]``.
+        beside: the same of other candidates, asked about others.
     """
 
     answers: Floats
     asked: NDArray[np.int64]
     left_out: NDArray[np.int64]
     of_row: NDArray[np.int64]
+    beside: tuple[ModelsWithout, ...] = ()
 
     __repr__ = shapes
 
@@ -97,7 +99,17 @@ class ModelsWithout:
         models, kept = place[self.left_out] >= 0, place[self.asked] >= 0
         of_row = np.unique(self.of_row[rows], return_inverse=True)[1]
         left_out, asked = place[self.left_out[models]], place[self.asked[kept]]
-        return ModelsWithout(self.answers[models][:, kept], asked, left_out, of_row)
+        beside = tuple(one.about(rows) for one in self.beside)
+        return ModelsWithout(self.answers[models][:, kept], asked, left_out, of_row, beside)
+
+    def parts(self) -> Iterator[tuple[Any, Any, ModelsWithout]]:
+        """Each of those beside and itself alone, with the candidates and the units that it is about: their places."""
+        if not self.beside:
+            yield slice(None), slice(None), self
+            return
+        for one in (replace(self, beside=()), *self.beside):
+            if len(rows := np.sort(one.left_out)):
+                yield rows, np.unique(one.of_row[rows]), one.about(rows)
 
     def by_unit(self, values: Floats) -> Floats:
         """Sums over the models without a record of each unit ``[u, ...]``, of values ``[r, ...]``."""

@@ -40,7 +40,6 @@ from leakgauge.membership._checks import refuse_one_sided_records
 from leakgauge.membership.attack import NUMBERS, MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence, ModelsWithout
 from leakgauge.models import AnswerKind
-from leakgauge.training import PredictionTable
 
 RIDGES = (1e-8, 1e-6, 1e-4, 1e-2, 1e-1, 1.0)
 """Of which one is taken, in units of the mean squared influence of a record."""
@@ -222,15 +221,22 @@ class _Regression:
     __repr__ = shapes
 
     @classmethod
-    def of(cls, reading: Reading, table: PredictionTable, without: ModelsWithout) -> _Regression:
-        """Of shadow models, whose training records are known, with the ridge that finds most in them."""
-        told = reading(table.answers[:, without.asked])
+    def of(cls, reading: Reading, answers: Floats, members: Flags, without: ModelsWithout) -> _Regression:
+        """Of shadow models, whose training records are known, with the ridge that finds most in them.
+
+        Args:
+            reading: of the outputs.
+            answers: of the models about the candidates that models without each are asked about ``[m, J, k]``.
+            members: which of the candidates they were trained on ``[m, n]``.
+            without: those models.
+        """
+        told = reading(answers)
         with np.errstate(invalid="ignore"):  # of infinite ones
             middle, spread = told.mean(axis=0), told.std(axis=0)
         spread = np.where(np.isfinite(spread), spread, 0.0)
         says = spread > ROUNDING * np.abs(middle)
         influence = _Influence.of(reading, without)
-        inside = without.members(table.members)
+        inside = without.members(members)
         centred = inside - inside.mean(axis=1, keepdims=True)
         deviations = np.where(says, told - middle, 0.0)
         with np.errstate(all="ignore"):
@@ -300,17 +306,41 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     refuse_one_sided_records(table.members)
     if table.kind is not AnswerKind.VALUES and table.answers.shape[-1] < 2:
         raise ModelError("probabilities must be of two classes or more, got one")
-    others = _Zeros.of(table.answers[:, without.asked], without.answers)
-    known = dict[tuple[bytes, float], _Regression]()
+    parts = [
+        (rows, units, _trained_on(table.kind, table.answers[:, rows], table.members[:, rows], one))
+        for rows, units, one in without.parts()
+    ]
 
     def judged(target: MembershipEvidence) -> Floats:
-        answers = target.answers[without.asked]
-        reading = Reading.of(table.kind, answers, others)
-        if reading.key not in known:
-            known[reading.key] = _Regression.of(reading, table, without)
-        return known[reading.key].judged(answers)[without.of_row]
+        total, times = np.zeros((2, int(without.of_row.max()) + 1))
+        for rows, units, judge in parts:
+            total[units] += judge(target.answers[rows])
+            times[units] += 1
+        return np.asarray((total / np.maximum(times, 1))[without.of_row])
 
     return judged
+
+
+def _trained_on(
+    kind: AnswerKind, answers: Floats, members: Flags, without: ModelsWithout
+) -> Callable[[Floats], Floats]:
+    """The attack on candidates, by answers of shadow models ``[m, n, k]``, whose members ``[m, n]`` are known.
+
+    Returns:
+        Of a model's answers about the candidates ``[n, k]`` the score of each unit.
+    """
+    told = answers[:, without.asked]
+    others = _Zeros.of(told, without.answers)
+    known = dict[tuple[bytes, float], _Regression]()
+
+    def judge(target: Floats) -> Floats:
+        asked = target[without.asked]
+        reading = Reading.of(kind, asked, others)
+        if reading.key not in known:
+            known[reading.key] = _Regression.of(reading, told, members, without)
+        return known[reading.key].judged(asked)
+
+    return judge
 
 
 def _score(evidence: MembershipEvidence) -> Floats:

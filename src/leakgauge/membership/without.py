@@ -8,13 +8,16 @@ They are exact where an engine solves for them. Elsewhere they are those of what
 * of a Gaussian process the one with the kernel that was found;
 * of support vectors, and Gaussian processes of classes, how far outputs move to first order.
 
+Of very many records only nearest neighbours are looked at, block by block of records that are near: of others each
+record moves all outputs, and less the more there are.
+
 A record moves the rest, too, but mostly less. Nothing of this treats members and non-members differently: an attack by
 outputs that are less exact finds less, and nothing where there is nothing to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -42,7 +45,8 @@ from leakgauge.training import (
     plan,
 )
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.closed_form import ClosedForm, Ready
+from leakgauge.training.engines.closed_form import ClosedForm, Ready, dense
+from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
 from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
@@ -52,7 +56,13 @@ MAX_NUMBERS = 20_000_000
 """Outputs of all models without a record, at most: seconds, and some hundred megabytes."""
 
 MAX_RECORDS = MAX_NUMBERS // MAX_OUTPUTS
-"""Candidates at most."""
+"""Candidates at most, but for nearest neighbours."""
+
+MAX_NEAR = 10 * MAX_RECORDS
+"""Candidates of nearest neighbours at most."""
+
+BLOCK = 1000
+"""Of which as many are looked at together, and asked about, at most: hundreds of neighbours are among them."""
 
 MAX_FREE = 3000
 """Records whose outputs answer to those of others, at most, before these are taken to stay."""
@@ -65,6 +75,7 @@ DEEPEST = 4
 
 SUPPORT_VECTORS = ("SVC", "NuSVC", "SVR", "NuSVR")
 PROCESSES = ("GaussianProcessClassifier",)
+NEIGHBOURS = tuple(name.rpartition(".")[2] for name in NearestNeighbours.learners)
 
 _SOLVED = {
     *SUPPORT_VECTORS,
@@ -87,6 +98,7 @@ class PlannedWithout:
         asked: about which of the candidates, int ``[J]``.
         left_out: which of the candidates, int ``[r]``.
         of_row: whose record each candidate is, int ``[n]``.
+        beside: the same of other candidates, asked about others.
     """
 
     jobs: tuple[Job, ...]
@@ -94,6 +106,7 @@ class PlannedWithout:
     asked: Indices
     left_out: Indices
     of_row: Indices
+    beside: tuple[PlannedWithout, ...] = ()
 
     __repr__ = shapes
 
@@ -115,7 +128,7 @@ class PlannedWithout:
         """
         rows = np.arange(len(records)) if rows is None else rows
         records = records[rows]
-        if len(units) < 2 or len(records) > MAX_RECORDS:
+        if len(units) < 2 or len(records) > MAX_NEAR:
             return None
         rng, n_classes = AuditStream.INFLUENCE_OUTPUTS.generator(seed), len(records.schema.classes)
         most = MAX_OUTPUTS * (2 if len(records) <= MAX_OUTPUTS else 1)
@@ -123,18 +136,54 @@ class PlannedWithout:
         order, asked = rng.permutation(len(records)), np.arange(len(records))
         if most < len(records):
             asked = np.sort(rng.choice(len(records), max(1, most), replace=False))
+        solved = NEIGHBOURS if len(records) > MAX_RECORDS else _SOLVED
         while isinstance(made := learner.composition, PostProcessedLearner):  # rounded answers say less of influence
             learner = made.learner
-        looking = _Looking(order, asked, len(units) / n_in, seed)
+        looking = _Looking(order, asked, len(units) / n_in, seed, solved)
         try:
             parts = list(looking.within(learner, records))
+            jobs = tuple(part for part in parts if isinstance(part, Job))
+            if len(records) > MAX_RECORDS:
+                return cls._of_blocks(jobs, rows[order], units)
         except Exception:
             return None
         if not parts:
             return None
-        jobs = tuple(part for part in parts if isinstance(part, Job))
         machines = tuple(part for part in parts if isinstance(part, KernelMachine))
         return cls(jobs, machines, rows[asked], rows, units.of_row)
+
+    @classmethod
+    def _of_blocks(cls, jobs: tuple[Job, ...], rows: Indices, units: Units) -> PlannedWithout | None:
+        """Of nearest neighbours, whose records ``[n]`` are those candidates: block by block of near ones."""
+        prepared = [(job, plan(job).prepared) for job in jobs]
+        near = [
+            (job, one) for job, one in prepared if isinstance(one, Ready) and _kind(one.case.estimator) in NEIGHBOURS
+        ]
+        if not near:
+            return None
+        matrix = dense(near[0][1].case.matrix)
+        blocks = [
+            cls(
+                tuple(
+                    replace(job, subsets=LeaveOneOut(len(rows), block), queries=job.records.features[block])
+                    for job, _ in near
+                ), (), rows[block], rows[block], units.of_row,
+            )
+            for block in _blocks(matrix)
+        ]  # fmt: skip
+        return replace(blocks[0], beside=tuple(blocks[1:]))
+
+    @property
+    def n_outputs(self) -> int:
+        """Outputs of all models together; times the classes the numbers that are kept."""
+        return sum(len(one.left_out) * len(one.asked) for one in (self, *self.beside))
+
+    @property
+    def all_jobs(self) -> Iterator[Job]:
+        """Those of the candidates beside, too."""
+        yield from self.jobs
+        for one in self.beside:
+            yield from one.jobs
 
     def train(self, execution: Execution) -> ModelsWithout:
         """Compute their outputs, in this process.
@@ -145,7 +194,11 @@ class PlannedWithout:
         here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
         tables = [_solved(job, here) for job in self.jobs]
         tables += [machine.without() for machine in self.machines]
-        return ModelsWithout(sum(tables[1:], tables[0]) / len(tables), self.asked, self.left_out, self.of_row)
+        answers = sum(tables[1:], tables[0]) / len(tables)
+        beside = tuple(one.train(execution) for one in self.beside)
+        if beside:  # many
+            answers = answers.astype(np.float32)
+        return ModelsWithout(answers, self.asked, self.left_out, self.of_row, beside)
 
 
 def _solved(job: Job, execution: Execution) -> Floats:
@@ -256,12 +309,14 @@ class _Looking:
         asked: about which of them.
         factor: how many times as many records there are as models are trained on elsewhere.
         seed: of what is fitted.
+        solved: classes of scikit-learn that are looked for.
     """
 
     order: Indices
     asked: Indices
     factor: float
     seed: int
+    solved: Collection[str]
 
     def within(
         self, learner: Learner, records: Records, fitted: Any = None, deep: int = 0
@@ -274,6 +329,8 @@ class _Looking:
             fitted: the estimator on all of them, where there is one already.
             deep: how many models it is in.
         """
+        if len(records) > MAX_RECORDS and not self._promising(learner):
+            return
         scaled = _for_more(learner, self.factor, len(records) - 1)
         job = self._job(scaled, records)
         if job is not None:
@@ -287,7 +344,7 @@ class _Looking:
             if matrix is not None:
                 yield KernelMachine(scaled.estimator, matrix, records, self.order, self.asked)
             return
-        if deep >= DEEPEST or not _promising(estimator):
+        if deep >= DEEPEST or not self._promising(learner):
             return
         if fitted is None and _says_more_fitted(estimator):
             try:
@@ -297,6 +354,10 @@ class _Looking:
                 return
         for inner, found, read in _inner(estimator, fitted, records):
             yield from self.within(SklearnLearner(inner), read, found, deep + 1)
+
+    def _promising(self, learner: Learner) -> bool:
+        """Whether what a learner comes down to may have outputs without each record."""
+        return isinstance(learner, SklearnLearner) and _comes_down_to(learner.estimator, self.solved)
 
     def _job(self, learner: Learner, records: Records) -> Job | None:
         left_out = LeaveOneOut(len(records), np.argsort(self.order))
@@ -350,11 +411,25 @@ def _says_more_fitted(estimator: Any) -> bool:
     return len(steps_of(estimator)) > 1 or hasattr(estimator, "refit") or _fits_kernel(estimator)
 
 
-def _promising(estimator: Any) -> bool:
-    """Whether what the estimator comes down to may have outputs without each record."""
+def _comes_down_to(estimator: Any, kinds: Collection[str]) -> bool:
+    """Whether an estimator does, or one of several within it."""
     last = steps_of(estimator)[-1]
     within = _named(last)
-    return any(map(_promising, within)) if within else _kind(last) in _SOLVED
+    return any(_comes_down_to(one, kinds) for one in within) if within else _kind(last) in kinds
+
+
+def _blocks(matrix: Floats) -> list[Indices]:
+    """Rows in blocks of near ones: each is halved where it is widest, until it is small enough."""
+    found, open_ = list[Indices](), [np.arange(len(matrix))]
+    while open_:
+        rows = open_.pop()
+        if len(rows) <= BLOCK:
+            found.append(rows)
+            continue
+        values = matrix[rows]
+        order = rows[np.argsort(values[:, int(values.std(axis=0).argmax())], kind="stable")]
+        open_ += [order[: len(order) // 2], order[len(order) // 2 :]]
+    return found
 
 
 def _for_more(learner: Learner, factor: float, most: int) -> Learner:

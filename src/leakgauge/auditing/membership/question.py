@@ -63,7 +63,7 @@ from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradie
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
-from leakgauge.membership.without import MAX_RECORDS
+from leakgauge.membership.without import MAX_NEAR, MAX_RECORDS
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
@@ -261,7 +261,8 @@ class MembershipAnswer(Answer):
         if untried and case.kind in influences.ATTACK.kinds and wants_models_without(case.kind, case.settings):
             said.append(
                 f"“{influences.ATTACK.title}”: this attack needs models without each record, which are computed for at "
-                f"most {MAX_RECORDS:,} candidates, and only where this takes no training."
+                f"most {MAX_RECORDS:,} candidates ({MAX_NEAR:,} of nearest neighbours), and only where this takes no "
+                "training."
             )
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:
@@ -326,7 +327,7 @@ class Membership(Question):
             engines = STOPPING if outline.solves and not outline.converged else ENGINES
             yield PlannedStep.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
             if outline.without_each is not None and wants_models_without(outline.kind, self.settings):
-                yield from (PlannedStep.of(WITHOUT_EACH, job) for job in outline.without_each.jobs)
+                yield from (PlannedStep.of(WITHOUT_EACH, job) for job in outline.without_each.all_jobs)
         n = len(outline.what.train.units)
         if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= SHUFFLED_FOLDS_FROM_RECORDS:
             left_out = outline.leaving_out(np.arange(n))
