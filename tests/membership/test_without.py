@@ -400,9 +400,9 @@ def few_at_once(monkeypatch):
     monkeypatch.setattr(planning, "BLOCK", 70)
 
 
-def test_blocks_are_halves_of_halves_along_the_widest_column(few_at_once):
+def test_blocks_are_halves_of_halves_along_the_widest_column():
     matrix = np.random.default_rng(0).normal(size=(500, 3)) * [50, 1, 0.1]
-    blocks = planning._blocks(matrix)
+    blocks = planning._blocks(matrix, 70)
     np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(500))
     assert {len(one) for one in blocks} == {62, 63}
     spans = np.sort([(matrix[one, 0].min(), matrix[one, 0].max()) for one in blocks], axis=0)
@@ -431,6 +431,14 @@ def test_of_many_records_nearest_neighbours_are_looked_at_block_by_block(few_at_
         for answers, row in zip(one.answers, one.left_out, strict=True):
             expected = clone(inner).fit(np.delete(X, row, 0), np.delete(y, row)).predict(X[one.asked])
             np.testing.assert_allclose(answers[:, 0], expected, atol=1e-5)
+
+
+def test_blocks_of_several_classes_are_smaller(few_at_once):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    for n_classes, most in ((2, 70), (3, 23)):
+        without = planned(KNeighborsClassifier(9), Records.from_arrays(X, np.arange(150) % n_classes)).train(HERE)
+        assert most / 2 < max(len(one.left_out) for one in (without, *without.beside)) <= most
+        assert all(one.answers.shape[1:] == (len(one.left_out), n_classes) for one in (without, *without.beside))
 
 
 def test_of_many_records_no_other_models_are_looked_at(few_at_once, monkeypatch):

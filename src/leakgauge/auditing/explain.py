@@ -39,10 +39,11 @@ from leakgauge.training.fingerprints import UNREPEATABLE
 from leakgauge.training.learners import identity, trained
 from leakgauge.training.threads import one_thread
 
-TABLES_IN_MEMORY, BYTES_PER_RECORD = 13, 1500
+TABLES_IN_MEMORY, OUTPUTS_IN_MEMORY, BYTES_PER_RECORD = 13, 3, 1500
 """Tables of answers of shadow models that are in memory at once: logarithms, probabilities, bins, and what attacks
-select from them; and what is kept of each record beside. Found from the peak memory of audits of 2,000 to 80,000
-records with 16 and 64 shadow models and up to 10 classes."""
+select from them; of outputs of models without each record, these, influence, and equations; and what is kept of each
+record beside. Found from the peak memory of audits of 2,000 to 80,000 records with 16 and 64 shadow models and up to 10
+classes."""
 
 SECONDS_PER_NUMBER, SECONDS_PER_ROW = 1.5e-6, 1.6e-5
 """What the attacks take, for each number in the table of the shadow models, and for each row that a classifier learns
@@ -206,7 +207,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
         seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if attacked_by_shadows else 0.0,
-        n_bytes=8 * (TABLES_IN_MEMORY * n_tables * len(everyone) + without) * n_answers
+        n_bytes=8 * (TABLES_IN_MEMORY * n_tables * len(everyone) + OUTPUTS_IN_MEMORY * without) * n_answers
         + BYTES_PER_RECORD * len(everyone)
         + 2 * everyone.features.nbytes
         + most,

@@ -100,7 +100,9 @@ class ModelsWithout:
         of_row = np.unique(self.of_row[rows], return_inverse=True)[1]
         left_out, asked = place[self.left_out[models]], place[self.asked[kept]]
         beside = tuple(one.about(rows) for one in self.beside)
-        return ModelsWithout(self.answers[models][:, kept], asked, left_out, of_row, beside)
+        whole = models.all() and kept.all()  # then they need no memory again
+        answers = self.answers if whole else self.answers[models][:, kept]
+        return ModelsWithout(answers, asked, left_out, of_row, beside)
 
     def parts(self) -> Iterator[tuple[Any, Any, ModelsWithout]]:
         """Each of those beside and itself alone, with the candidates and the units that it is about: their places."""

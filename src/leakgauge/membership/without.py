@@ -58,11 +58,11 @@ MAX_NUMBERS = 20_000_000
 MAX_RECORDS = MAX_NUMBERS // MAX_OUTPUTS
 """Candidates at most, but for nearest neighbours."""
 
-MAX_NEAR = 10 * MAX_RECORDS
+MAX_NEAR = 5 * MAX_RECORDS
 """Candidates of nearest neighbours at most."""
 
-BLOCK = 1000
-"""Of which as many are looked at together, and asked about, at most: hundreds of neighbours are among them."""
+BLOCK = 2000
+"""Of which as many are looked at together, and asked about, at most; of several classes that part of it."""
 
 MAX_FREE = 3000
 """Records whose outputs answer to those of others, at most, before these are taken to stay."""
@@ -161,7 +161,7 @@ class PlannedWithout:
         ]
         if not near:
             return None
-        matrix = dense(near[0][1].case.matrix)
+        matrix, n_classes = dense(near[0][1].case.matrix), len(near[0][0].records.schema.classes)
         blocks = [
             cls(
                 tuple(
@@ -169,7 +169,7 @@ class PlannedWithout:
                     for job, _ in near
                 ), (), rows[block], rows[block], units.of_row,
             )
-            for block in _blocks(matrix)
+            for block in _blocks(matrix, max(2, BLOCK // (n_classes if n_classes > 2 else 1)))
         ]  # fmt: skip
         return replace(blocks[0], beside=tuple(blocks[1:]))
 
@@ -418,12 +418,12 @@ def _comes_down_to(estimator: Any, kinds: Collection[str]) -> bool:
     return any(_comes_down_to(one, kinds) for one in within) if within else _kind(last) in kinds
 
 
-def _blocks(matrix: Floats) -> list[Indices]:
-    """Rows in blocks of near ones: each is halved where it is widest, until it is small enough."""
+def _blocks(matrix: Floats, most: int) -> list[Indices]:
+    """Rows in blocks of near ones, so many at most: each is halved where it is widest, until it is small enough."""
     found, open_ = list[Indices](), [np.arange(len(matrix))]
     while open_:
         rows = open_.pop()
-        if len(rows) <= BLOCK:
+        if len(rows) <= most:
             found.append(rows)
             continue
         values = matrix[rows]
