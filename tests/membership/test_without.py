@@ -35,7 +35,17 @@ from leakgauge.membership import without as planning
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Units
-from leakgauge.training import HERE, DenseSubsets, PredictionTable, SklearnLearner, balanced_subsets, plan
+from leakgauge.training import (
+    HERE,
+    DenseSubsets,
+    Job,
+    LeaveOneOut,
+    PredictionTable,
+    Randomness,
+    SklearnLearner,
+    balanced_subsets,
+    plan,
+)
 from leakgauge.training import train_many as train
 
 from .test_influences import drawn
@@ -425,12 +435,32 @@ def test_of_many_records_nearest_neighbours_are_looked_at_block_by_block(few_at_
     parts = [without, *without.beside]
     assert [len(one.left_out) for one in parts] == [38, 37, 38, 37]
     np.testing.assert_array_equal(np.sort(np.concatenate([one.left_out for one in parts])), np.arange(150))
-    inner = model if hasattr(model, "steps") else KNeighborsRegressor(9)
+    X = StandardScaler().fit_transform(X) if hasattr(model, "steps") else X  # earlier steps stay as they are
+    inner = KNeighborsRegressor(9)
     for one in parts:
         np.testing.assert_array_equal(one.asked, one.left_out)
         for answers, row in zip(one.answers, one.left_out, strict=True):
             expected = clone(inner).fit(np.delete(X, row, 0), np.delete(y, row)).predict(X[one.asked])
             np.testing.assert_allclose(answers[:, 0], expected, atol=1e-5)
+
+
+def test_neighbours_that_are_level_leave_no_record_out():
+    """Of a table of whole numbers, whose exact models would mostly be trained; any neighbours count that are near."""
+    X, y = drawn(400, 2, 4, regression=True)
+    X = np.round(X * 2)
+    records = Records.from_arrays(X, y)
+    job = Job(
+        SklearnLearner(KNeighborsRegressor(9)), records, LeaveOneOut(400, np.arange(400)), X, 0, Randomness.COMMON
+    )
+    assert plan(job).engine.trains
+    found = planned(KNeighborsRegressor(9), records).train(HERE).answers[:, :, 0]
+    whole = np.median(found, axis=0)
+    assert ((found != whole).sum(axis=0) <= 9).all(), "without others than its neighbours nothing changes"
+    assert np.isfinite(found).all()
+    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
+    far = distances > np.sort(distances, axis=0)[9]
+    assert not ((found != whole) & far).any()
+    assert played(KNeighborsRegressor(9), X, y) > 0.08
 
 
 def test_blocks_of_several_classes_are_smaller(few_at_once):

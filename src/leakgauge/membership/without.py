@@ -46,7 +46,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.closed_form import ClosedForm, Ready, dense
-from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
+from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, TiedNeighbours
 from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
@@ -76,6 +76,9 @@ DEEPEST = 4
 SUPPORT_VECTORS = ("SVC", "NuSVC", "SVR", "NuSVR")
 PROCESSES = ("GaussianProcessClassifier",)
 NEIGHBOURS = tuple(name.rpartition(".")[2] for name in NearestNeighbours.learners)
+
+SOLVING = tuple(TiedNeighbours() if isinstance(one, NearestNeighbours) else one for one in ENGINES)
+"""Engines, of which some may answer nearly."""
 
 _SOLVED = {
     *SUPPORT_VECTORS,
@@ -155,7 +158,7 @@ class PlannedWithout:
     @classmethod
     def _of_blocks(cls, jobs: tuple[Job, ...], rows: Indices, units: Units) -> PlannedWithout | None:
         """Of nearest neighbours, whose records ``[n]`` are those candidates: block by block of near ones."""
-        prepared = [(job, plan(job).prepared) for job in jobs]
+        prepared = [(job, plan(job, engines=SOLVING).prepared) for job in jobs]
         near = [
             (job, one) for job, one in prepared if isinstance(one, Ready) and _kind(one.case.estimator) in NEIGHBOURS
         ]
@@ -202,7 +205,7 @@ class PlannedWithout:
 
 
 def _solved(job: Job, execution: Execution) -> Floats:
-    planned = plan(job)
+    planned = plan(job, engines=SOLVING)
     if isinstance(planned.prepared, Ready):
         return planned.prepared.nearly(MOST_TRAINED)
     return planned.train(execution).answers
@@ -364,7 +367,7 @@ class _Looking:
         try:
             asked = records.features[self.asked]
             job = Job(learner, records[self.order], left_out, asked, self.seed, Randomness.COMMON)
-            return None if plan(job).engine.trains else job
+            return None if plan(job, engines=SOLVING).engine.trains else job
         except (DataError, ModelError):
             return None
 

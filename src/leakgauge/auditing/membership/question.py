@@ -63,7 +63,7 @@ from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradie
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
-from leakgauge.membership.without import MAX_NEAR, MAX_RECORDS
+from leakgauge.membership.without import MAX_NEAR, MAX_RECORDS, SOLVING
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
@@ -327,7 +327,7 @@ class Membership(Question):
             engines = STOPPING if outline.solves and not outline.converged else ENGINES
             yield PlannedStep.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
             if outline.without_each is not None and wants_models_without(outline.kind, self.settings):
-                yield from (PlannedStep.of(WITHOUT_EACH, job) for job in outline.without_each.all_jobs)
+                yield from (PlannedStep.of(WITHOUT_EACH, job, engines=SOLVING) for job in outline.without_each.all_jobs)
         n = len(outline.what.train.units)
         if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= SHUFFLED_FOLDS_FROM_RECORDS:
             left_out = outline.leaving_out(np.arange(n))

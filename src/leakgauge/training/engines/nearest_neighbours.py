@@ -98,13 +98,30 @@ class NearestNeighbours(ClosedForm):
         return _why_tied(search, case) or search
 
 
-class NeighbourSearch(Solved):
-    """scikit-learn's search over all records."""
+class TiedNeighbours(NearestNeighbours):
+    """The same for who needs no exact answers (:meth:`Ready.nearly`).
 
-    def __init__(self, case: Given) -> None:
+    Of neighbours that are level any count, and earlier steps stay as they are fitted on all records.
+    """
+
+    def solve(self, case: Given) -> NeighbourSearch | str:
+        """Unusual metrics and weights and too few records are refused."""
+        return _unsupported(case) or NeighbourSearch(case, looks_further=False)
+
+
+class NeighbourSearch(Solved):
+    """scikit-learn's search over all records.
+
+    Args:
+        case: the job.
+        looks_further: until all records that are level with the last neighbour are seen, where it matters, and for
+            neighbours on the scale without each record.
+    """
+
+    def __init__(self, case: Given, *, looks_further: bool = True) -> None:
         from sklearn.neighbors import NearestNeighbors
 
-        wanted = case.estimator
+        wanted, self.looks_further = case.estimator, looks_further
         self.matrix, self.labels, self.n_classes = case.matrix, case.labels, len(case.classes)
         self.k, self.by_distance = int(wanted.n_neighbors), wanted.weights == "distance"
         self.model = NearestNeighbors(
@@ -115,7 +132,8 @@ class NeighbourSearch(Solved):
             p=wanted.p,
         ).fit(case.matrix)
         self.expands = _is_euclidean(wanted) and not self._uses_tree(wanted.n_neighbors, len(case.labels) - 1)
-        self.rescaling = None if case.fitted is None else Rescaling.of(case, case.fitted, self.expands)
+        fitted = case.fitted if looks_further else None
+        self.rescaling = None if fitted is None else Rescaling.of(case, fitted, self.expands)
         self.n_seen = self.k + 1 if self.rescaling is None else self.k + N_CANDIDATES
 
     def own(self, rows: Indices) -> Answers:
@@ -167,7 +185,9 @@ class NeighbourSearch(Solved):
         open_, unseen = _matters(found, self.labels, self.k)
         index, distances, slack = found.index[:, : self.k], found.distances[:, : self.k], found.slack
         n_seen, n_others = found.index.shape[1], len(self.labels) - 1
-        while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
+        while (
+            self.looks_further and unseen.any()
+        ):  # look further, until all that are level with the k-th are seen or two differ
             n_seen, again = min(4 * n_seen + 64, n_others), np.flatnonzero(unseen)
             for part in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
                 further = self._others(queries[part], without[part], n_seen)
@@ -176,9 +196,9 @@ class NeighbourSearch(Solved):
                 slack[part] = further.slack
         weights, imprecise = _weights(distances, slack, self.by_distance)
         if self.n_classes:
-            return _votes(self.labels[index], weights, self.n_classes), open_ | imprecise
+            return _votes(self.labels[index], weights, self.n_classes), open_ | unseen | imprecise
         values = (self.labels[index] * weights).sum(axis=1) / weights.sum(axis=1)
-        return values[:, None], open_ | imprecise
+        return values[:, None], open_ | unseen | imprecise
 
     def _asked_on_other_scales(self, lengths: Lengths, queries: Any) -> Answers:
         """Answers ``[m, q, k]`` of the models without some records to the same queries ``[q, columns]``."""
