@@ -12,8 +12,8 @@ the first table should cover the mean over all repetitions. The census interval 
 and 200 others, for the loss threshold alone, whose false-positive rate on 4,000 fresh records is the truth.
 
 Audits: logistic regression with a strong penalty (C = 0.003), 16 shadow models, every attack, no limit on DTP. What
-such a model leaks hangs on its columns: outputs about all candidates say what its members add up to. Of a few words of
-e-mails it stays below the limit; with the columns of whole tables, one for each category, it is above. An audit errs
+such a model leaks depends on its columns: outputs about all candidates say what its members add up to. Of a few words
+of e-mails it stays below the limit; with the columns of whole tables, one for each category, it is above. An audit errs
 where it fails although the learner's advantage is below the limit for every attack: a few audits say nothing about how
 often that is.
 For comparison the same model is judged alone, without siblings, by a census interval of each attack and by an interval
