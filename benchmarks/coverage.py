@@ -74,9 +74,13 @@ CONFIDENCE = 0.95
 @cache
 def table(data: str) -> Records:
     """A data set in codes, at most 60,000 records of it; of e-mails so many of the most frequent words, or 60."""
-    words = data.removesuffix(" words")
-    mails = data == "enron-spam" or words != data
-    found = datasets.enron_spam(int(words) if words != data else 60) if mails else datasets.load(data)
+    match data.split():
+        case ["enron-spam"]:
+            found = datasets.enron_spam(60)
+        case [n_words, "words"]:
+            found = datasets.enron_spam(int(n_words))
+        case _:
+            found = datasets.load(data)
     records = found.records.as_codes()
     return records[np.sort(np.random.default_rng(7).permutation(len(records))[:60_000])]
 

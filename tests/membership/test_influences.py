@@ -468,17 +468,25 @@ def test_a_report_says_where_it_could_not_be_carried_out():
     assert any("Influence (all outputs)" in one for one in some.not_tested), "left out by the settings"
 
 
-def test_copies_and_unequal_numbers_of_rows():
+def test_copies_and_unequal_numbers_of_rows(monkeypatch):
     """All copies of one record, or rows of one person, move a model by their number: as many of each are left out."""
     X, y = drawn(80, 3, 0, regression=True)
     settings = Settings(n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
+    of, left_out = PlannedWithout.of, []
+
+    def seen(learner, records, units, n_in, seed, rows):
+        left_out.append(np.bincount(units.of_row[rows]).tolist())
+        return of(learner, records, units, n_in, seed, rows)
+
+    monkeypatch.setattr(PlannedWithout, "of", seen)
     four = np.repeat(np.arange(20), 4)
     for rows in (four, np.arange(40)):
         alone = audit(
             Ridge(20.0), train=(X[rows], y[rows]), holdout=(X[40:], y[40:]), settings=settings, progress=False
         )
         assert "influence" in [one.name for one in alone.attacks]
-    for sizes in (np.repeat([3, 3], 20), np.repeat([6, 1], 20)):
+        assert left_out[-1] == [1] * (40 + len(np.unique(rows)))
+    for sizes, each in ((np.repeat([3, 3], 20), 3), (np.repeat([6, 1], 20), 1)):
         who = np.repeat(np.arange(40), sizes)
         X, y = drawn(len(who), 3, 1, regression=True)
         first = who < 20
@@ -487,6 +495,7 @@ def test_copies_and_unequal_numbers_of_rows():
             persons=(who[first], who[~first]),
         )  # fmt: skip
         assert "influence" in [one.name for one in persons.attacks]
+        assert left_out[-1] == [each] * 40
         assert not any("left out" in one.measure and "attacks" in one.measure for one in persons.findings)
 
 

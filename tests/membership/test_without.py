@@ -129,10 +129,18 @@ def played(model, X, y, n_models=16, seed=0):
     ],
 )
 def test_null_models_of_other_records_have_no_members(model):
-    """30 tables of 12 models that were trained on records of their own: within four standard errors of 0."""
+    nothing_is_found(model)
+
+
+def nothing_is_found(model, steps=None):
+    """30 tables of 12 models that were trained on records of their own: within four standard errors of 0.
+
+    Columns are rounded to some steps for each unit, or not at all.
+    """
     found, regression = [], _regresses(model)
     for seed in range(30):
         X, y = drawn(80, 4, seed, regression=regression)
+        X = X if steps is None else np.round(X * steps) / steps
         records = Records.from_arrays(X, y)
         told = []
         for m in range(12):
@@ -419,6 +427,43 @@ def test_blocks_are_halves_of_halves_along_the_widest_column():
     assert (spans[1:, 0] > spans[:-1, 1]).all()
 
 
+@pytest.mark.parametrize("model", [KNeighborsRegressor(9), KNeighborsClassifier(9)])
+@pytest.mark.parametrize(("most", "steps"), [(1000, 1), (70, None), (70, 1)])
+def test_null_of_blocks_and_of_neighbours_at_the_same_distance(monkeypatch, model, most, steps):
+    monkeypatch.setattr(planning, "MAX_RECORDS", most)
+    monkeypatch.setattr(planning, "BLOCK", 30)
+    nothing_is_found(model, steps)
+
+
+@pytest.mark.parametrize("rows", [(1, 1), (5, 2)])
+def test_null_of_copies_and_of_persons_with_other_numbers_of_rows(rows):
+    """30 audits of models of other records that were drawn as often, or of persons with as many rows."""
+    settings = Settings(attacks=("influence",), n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
+    found = []
+    for seed in range(30):
+        X, y = drawn(90, 3, seed, regression=True)
+        mine, theirs, others = np.split(np.arange(90), 3)
+        if rows == (1, 1):
+            mine, theirs = (np.concatenate([one, one[:10], one[:5]]) for one in (mine, theirs))
+            persons = None
+        else:
+            mine, theirs, others = (
+                np.repeat(one, n) for one, n in ((mine, rows[0]), (theirs, rows[0]), (others, rows[1]))
+            )
+            persons = (mine, others)
+        noise = np.random.default_rng(seed).normal(size=(3, len(mine), 3)) * (persons is not None)
+        held, target, outside = (X[one] + noise[i, : len(one)] for i, one in enumerate((mine, theirs, others)))
+        model = KNeighborsRegressor(5).fit(target, y[theirs])
+        result = audit(
+            model, train=(held, y[mine]), holdout=(outside, y[others]), persons=persons, settings=settings,
+            progress=False,
+        )  # fmt: skip
+        (one,) = result.attacks
+        found.append(one.advantage.value)
+    assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(30)
+    assert 0 < np.std(found) < 0.25
+
+
 @pytest.mark.parametrize(
     "model",
     [
@@ -444,7 +489,7 @@ def test_of_many_records_nearest_neighbours_are_looked_at_block_by_block(few_at_
             np.testing.assert_allclose(answers[:, 0], expected, atol=1e-5)
 
 
-def test_neighbours_that_are_level_leave_no_record_out():
+def test_neighbours_at_the_same_distance_are_looked_at():
     """Of a table of whole numbers, whose exact models would mostly be trained; any neighbours count that are near."""
     X, y = drawn(400, 2, 4, regression=True)
     X = np.round(X * 2)

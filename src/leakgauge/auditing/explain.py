@@ -42,8 +42,8 @@ from leakgauge.training.threads import one_thread
 TABLES_IN_MEMORY, OUTPUTS_IN_MEMORY, BYTES_PER_RECORD = 13, 3, 1500
 """Tables of answers of shadow models that are in memory at once: logarithms, probabilities, bins, and what attacks
 select from them; of outputs of models without each record, these, influence, and equations; and what is kept of each
-record beside. Found from the peak memory of audits of 2,000 to 80,000 records with 16 and 64 shadow models and up to 10
-classes."""
+record beside. The first and the last were found from the peak memory of audits of 2,000 to 80,000 records with 16 and
+64 shadow models and up to 10 classes; the second counts what is held."""
 
 SECONDS_PER_NUMBER, SECONDS_PER_ROW = 1.5e-6, 1.6e-5
 """What the attacks take, for each number in the table of the shadow models, and for each row that a classifier learns

@@ -8,8 +8,8 @@ They are exact where an engine solves for them. Elsewhere they are those of what
 * of a Gaussian process the one with the kernel that was found;
 * of support vectors, and Gaussian processes of classes, how far outputs move to first order.
 
-Of very many records only nearest neighbours are looked at, block by block of records that are near: of others each
-record moves all outputs, and less the more there are.
+Of more than some thousand records only nearest neighbours are looked at, block by block of records that are near each
+other; what records add to outputs in other blocks is not seen.
 
 A record moves the rest, too, but mostly less. Nothing of this treats members and non-members differently: an attack by
 outputs that are less exact finds less, and nothing where there is nothing to find.

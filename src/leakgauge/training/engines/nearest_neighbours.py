@@ -185,9 +185,7 @@ class NeighbourSearch(Solved):
         open_, unseen = _matters(found, self.labels, self.k)
         index, distances, slack = found.index[:, : self.k], found.distances[:, : self.k], found.slack
         n_seen, n_others = found.index.shape[1], len(self.labels) - 1
-        while (
-            self.looks_further and unseen.any()
-        ):  # look further, until all that are level with the k-th are seen or two differ
+        while self.looks_further and unseen.any():  # until all that are level with the k-th are seen or two differ
             n_seen, again = min(4 * n_seen + 64, n_others), np.flatnonzero(unseen)
             for part in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
                 further = self._others(queries[part], without[part], n_seen)
