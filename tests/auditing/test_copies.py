@@ -70,8 +70,9 @@ def test_null_few_kinds_of_records_are_drawn_one_by_one():
     y = (X[:, 0] + rng.normal(size=600) > 1).astype(int)
     case = opened((X[:300], y[:300]), (X[300:], y[300:]))
     assert case.drawn is case.units
-    assert case.shadow_job.records is case.candidates
-    assert (case.shadow_job.subsets.dense().sum(axis=1) == 300).all()
+    records, members = shadow_training(case)
+    np.testing.assert_array_equal(records.features, case.candidates.features)
+    assert (members.sum(axis=1) == 300).all()
 
 
 def probabilities(asked):
@@ -245,16 +246,44 @@ def test_a_deep_tree_fails_in_games_about_near_copies(noise):
 # What goes into a training set.
 
 
+def shadow_training(case):
+    """Records of the shadow models, members first, those that stand there again last, and who is in which set."""
+    job = case.shadow_job
+    order = places(case)
+    return job.records[order], job.subsets.dense()[:, order]
+
+
+def places(case):
+    """Where the candidates stand among the records of shadow models, and last those that stand there again."""
+    ids = case.shadow_job.records.ids
+    if ids.dtype.kind == "i":
+        return np.argsort(ids)
+    at = {one: place for place, one in enumerate(ids)}
+    return np.array([at[one] for one in case.candidates.ids])
+
+
+def test_holdout_records_stand_among_training_records_in_shadow_models_and_each_sort_in_its_own_order():
+    X, y = table(1)
+    case = opened((X[:300], y[:300]), (X[300:], y[300:]))
+    job, n = case.shadow_job, len(case.candidates)
+    place = places(case)
+    assert (np.diff(place[:300]) > 0).all()
+    assert (np.diff(place[300:]) > 0).all()
+    assert abs(place[:300].mean() - (n - 1) / 2) < 3 * n / 12**0.5 / 300**0.5 * ((n - 300) / n) ** 0.5
+    np.testing.assert_array_equal(case.shadow_models[0].members, job.subsets.dense()[:, place])
+    np.testing.assert_array_equal(case.shadow_models[0].members, case.shadow_sets.dense())
+
+
 def test_near_copies_are_in_a_training_set_together_and_those_of_holdout_records_differ_as_much():
     train, holdout, who = drawn_with_noise(1e-4, 2)
     case = opened(train, holdout)
-    job, n, n_train = case.shadow_job, len(case.candidates), len(who)
-    members = job.subsets.dense()
+    records, members = shadow_training(case)
+    n, n_train = len(case.candidates), len(who)
     for person in range(60):
         own = members[:, :n_train][:, who == person]
         assert (own == own[:, :1]).all()
-    np.testing.assert_array_equal(job.records.features[:n], case.candidates.features)
-    again = job.records.features[n:]
+    np.testing.assert_array_equal(records.features[:n], case.candidates.features)
+    again = records.features[n:]
     far = np.abs(again[:, None] - holdout[0]).max(axis=2)
     original = far.argmin(axis=1)
     assert (far.min(axis=1) < 1e-3).all()
@@ -268,17 +297,16 @@ def test_copies_are_in_a_training_set_together_and_holdout_records_as_often():
     times = SEVERAL["a rare class"](y[:300])
     train, holdout = drawn_again(times, X, y)
     case = opened(train, holdout)
-    job, n_train = case.shadow_job, len(train[1])
-    members, n = job.subsets.dense(), len(case.candidates)
-    rows = np.concatenate([case.candidates.features, job.records.features[n:]])
-    np.testing.assert_array_equal(job.records.features, rows)
-    _, kind = np.unique(job.records.features, axis=0, return_inverse=True)
+    records, members = shadow_training(case)
+    n, n_train = len(case.candidates), len(train[1])
+    np.testing.assert_array_equal(records.features[:n], case.candidates.features)
+    _, kind = np.unique(records.features, axis=0, return_inverse=True)
     first = np.unique(kind, return_index=True)[1]
     np.testing.assert_array_equal(members, members[:, first][:, kind])
     assert (members[:, first].sum(axis=1) == 300).all()
     counts = np.bincount(kind)
-    np.testing.assert_array_equal(counts, np.where(job.records.labels[first] == 1, 5, 1))
-    assert not np.isin(job.records.features[n:], case.candidates.features[:n_train]).any()
+    np.testing.assert_array_equal(counts, np.where(records.labels[first] == 1, 5, 1))
+    assert not np.isin(records.features[n:], case.candidates.features[:n_train]).any()
     shadows, _ = case.shadow_models
     np.testing.assert_array_equal(shadows.members, members[:, :n])
     assert shadows.answers.shape[:2] == (32, n)
@@ -288,8 +316,8 @@ def test_how_often_holdout_records_are_drawn_is_as_for_training_records():
     """A quarter of the training records 1, 2, 3 and 4 times each: 300 draws, 75 of each within four standard errors."""
     X, y = table(3)
     case = opened(*drawn_again(np.arange(300) % 4 + 1, X, y))
-    job = case.shadow_job
-    held = np.concatenate([X[300:], job.records.features[len(case.candidates) :]])
+    records, _ = shadow_training(case)
+    held = np.concatenate([X[300:], records.features[len(case.candidates) :]])
     counts = np.unique(held, axis=0, return_counts=True)[1]
     assert len(counts) == 300
     assert (np.abs(np.bincount(counts, minlength=5)[1:] - 75) < 30).all()
@@ -302,11 +330,10 @@ def test_persons_under_two_names_are_in_a_training_set_together():
     persons = np.concatenate([np.arange(200) // 2, 100 + np.arange(200) // 2]), 1000 + np.arange(200) // 2
     case = opened(train, (X[200:], y[200:]), persons=persons)
     assert (len(case.units), len(case.drawn)) == (300, 200)
-    job = case.shadow_job
-    members = job.subsets.dense()
+    records, members = shadow_training(case)
     np.testing.assert_array_equal(members[:, :200], members[:, 200:400])
     np.testing.assert_array_equal(members[:, 0:800:2], members[:, 1:800:2])
-    assert len(job.records) == 800  # holdout persons twice as well
+    assert len(records) == 800  # holdout persons twice as well
     assert (members.sum(axis=1) == 400).all()
 
 

@@ -209,12 +209,24 @@ class Outline:
         """Models of the same algorithm on random sets of candidates as large as the training set."""
         return self.shadow_job_of(self.n_shadows)
 
+    @property
+    def shadow_sets(self) -> DenseSubsets:
+        """Which candidates each of them is trained on."""
+        return self._shadow_sets(self.n_shadows, AuditStream.SHADOW_SETS.generator(self.settings.seed))
+
+    def _shadow_sets(self, n_models: int, rng: np.random.Generator) -> DenseSubsets:
+        size, n_drawn = self._shadow_size, len(self.drawn)
+        _enough_shadows(n_models, size, n_drawn)
+        return balanced_subsets(n_drawn, size, n_models, rng).of_rows(self.drawn)
+
     def shadow_job_of(self, n_models: int) -> Job:
-        """The same with so many models."""
-        records, settings, size = self.candidates, self.settings, self._shadow_size
-        _enough_shadows(n_models, size, len(self.drawn))
-        rng = AuditStream.SHADOW_SETS.generator(settings.seed)
-        subsets = balanced_subsets(len(self.drawn), size, n_models, rng).of_rows(self.drawn)
+        """The same with so many models.
+
+        Records of the holdout stand among those of the training set, each sort in its own order. Where a learner reads
+        the order (nearest neighbours at the same distance, a network that does not shuffle), neither sort comes first.
+        """
+        records, rng = self.candidates, AuditStream.SHADOW_SETS.generator(self.settings.seed)
+        subsets = self._shadow_sets(n_models, rng)
         if not self.overlap.copies.single:
             rows, like = self._as_often(rng)
             features, labels = records.features[rows], records.labels[rows]
@@ -224,7 +236,9 @@ class Outline:
                     labels = self._as_different(labels[:, None].astype(np.float64), like)[:, 0]
             records = Records(features, labels, records.schema, np.arange(len(rows)))
             subsets = DenseSubsets(subsets.members[:, rows])
-        return attackers_job(self.what, settings, records, subsets, self.candidates.features)
+        order = _interleaved(len(self.what.train), len(records), rng)
+        subsets = DenseSubsets(subsets.members[:, order])
+        return attackers_job(self.what, self.settings, records[order], subsets, self.candidates.features)
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:
@@ -295,6 +309,15 @@ class Outline:
         """Models without one record or person each, asked about it."""
         left = LeftOut.of(self.what.train, rows)
         return self.job(left.subsets, left.queries)
+
+
+def _interleaved(n_first: int, n: int, rng: np.random.Generator) -> Indices:
+    """The first of n rows at random places among the others ``[n]``; both keep their own order."""
+    first = np.zeros(n, dtype=bool)
+    first[rng.choice(n, n_first, replace=False)] = True
+    order = np.empty(n, dtype=np.int64)
+    order[first], order[~first] = np.arange(n_first), np.arange(n_first, n)
+    return order
 
 
 def _enough_shadows(n_models: int, size: int, n_candidates: int) -> None:

@@ -68,7 +68,7 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import DenseSubsets, PredictionTable, plan
+from leakgauge.training import PredictionTable, plan
 from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
@@ -681,8 +681,7 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
         if planned.engine.converges and not case.own.converged:
             planned = plan(job, engines=STOPPING)
         table = planned.train(case.telling("shadow models"))
-        if len(job.records) > len(case.candidates):  # holdout records again, after the candidates
-            table = replace(table, subsets=DenseSubsets(table.members[:, : len(case.candidates)]))
+        table = replace(table, subsets=case.shadow_sets)  # of the candidates in their own order
     except ModelError as error:
         return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
     why_not = why_no_shadows(table)
