@@ -55,10 +55,10 @@ MAX_OUTPUTS = 2000
 MAX_NUMBERS = 20_000_000
 """Outputs of all models without a record, at most: seconds, and some hundred megabytes."""
 
-MAX_RECORDS = MAX_NUMBERS // MAX_OUTPUTS
-"""Candidates at most, but for nearest neighbours."""
+MAX_RECORDS = 20_000
+"""Candidates at most, but for nearest neighbours: of kernel machines 3 GB, and as long as a few shadow models take."""
 
-MAX_NEAR = 5 * MAX_RECORDS
+MAX_NEAR = 50_000
 """Candidates of nearest neighbours at most."""
 
 BLOCK = 2000

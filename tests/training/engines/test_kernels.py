@@ -27,7 +27,9 @@ def values(engine, estimator, X, y):
 
 def machine(matrix, rounding, y, centred=False):
     with np.errstate(invalid="ignore"):
-        return KernelMachine.of(Kernel(matrix, rounding), y, centred, lambda queries: matrix[queries[:, 0].astype(int)])
+        return KernelMachine.of(
+            Kernel(matrix.copy(), rounding), y, centred, lambda queries: matrix[queries[:, 0].astype(int)]
+        )
 
 
 def test_records_that_share_nothing_say_nothing_of_each_other():

@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -36,7 +35,7 @@ class Kernel:
     """The kernel matrix of all records.
 
     Args:
-        matrix: ``[records, records]``, the penalty or noise included.
+        matrix: ``[records, records]``, the penalty or noise included; the inverse may be written over it.
         rounding: by how much an entry off the diagonal may differ where the record is a query.
     """
 
@@ -48,16 +47,14 @@ class KernelMachine(Solved):
     """The fit to all records and the inverse of its matrix.
 
     Args:
-        kernel: of all records.
-        inverse: its inverse; the lower triangle counts.
+        change: norm of a change of the kernel matrix that rounding may make.
+        inverse: of the kernel matrix of all records; the lower triangle counts.
         y: the labels ``[records]``.
         centred: whether each model takes the labels about the mean of its own.
         kernel_of: the kernel of queries and records ``[q, n]``.
     """
 
-    def __init__(
-        self, kernel: Kernel, inverse: Floats, y: Floats, centred: bool, kernel_of: Callable[[Floats], Floats]
-    ):
+    def __init__(self, change: float, inverse: Floats, y: Floats, centred: bool, kernel_of: Callable[[Floats], Floats]):
         from scipy.linalg.blas import dsymv
 
         n = len(y)
@@ -74,7 +71,7 @@ class KernelMachine(Solved):
         self.size = np.sqrt((self.dual**2).sum()) + np.abs(self.dual) * self.weights
         if centred:
             self.size = self.size + np.abs(y).max() * np.sqrt((self.ones**2).sum()) * (1 + self.weights)
-        self.change = 4 * UNIT_ROUNDOFF * np.linalg.norm(kernel.matrix) + np.sqrt(n) * kernel.rounding
+        self.change = change
         # Rasmussen & Williams 2006, equation 5.12
         self.values = y - self.dual / self.own_entries + self.means * (self.ones / self.own_entries)
         scale = np.maximum(np.std(y), np.abs(self.values))
@@ -87,13 +84,14 @@ class KernelMachine(Solved):
         """Fitted to all records; or why the equations have no solution."""
         from scipy.linalg.lapack import dpotrf, dpotri
 
-        factor, failed = dpotrf(kernel.matrix.T, lower=1, clean=1)
+        change = float(4 * UNIT_ROUNDOFF * np.linalg.norm(kernel.matrix) + np.sqrt(len(y)) * kernel.rounding)
+        factor, failed = dpotrf(kernel.matrix.T, lower=1, clean=1, overwrite_a=1)
         inverse = factor
         if not failed:
             inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
         if failed:
             return "the kernel matrix is not positive definite; raise alpha, or take another kernel"
-        return cls(kernel, inverse, y, centred, kernel_of)
+        return cls(change, inverse, y, centred, kernel_of)
 
     def own(self, rows: Indices) -> Answers:
         """Values ``[m, 1]``."""
@@ -112,7 +110,7 @@ class KernelMachine(Solved):
 
     def _asked(self, rows: Indices, seen: Floats, *, shared: bool) -> Answers:
         """From the kernel of all records and the queries, ``[q, n]`` for all models or ``[m, q, n]``."""
-        solved = seen @ self.inverse
+        solved = self._by_inverse(seen)
         own = solved[:, rows].T if shared else np.take_along_axis(solved, rows[:, None, None], axis=2)[:, :, 0]
         pull = own / self.own_entries[rows, None]
         mean = self.means[rows, None]
@@ -123,11 +121,12 @@ class KernelMachine(Solved):
         close = 4 * self.change * reach * self.size[rows, None] <= VALUE_RELATIVE_TOLERANCE * scale
         return values[:, :, None], ~(close.all(axis=1) & (self.own_entries[rows] > 0))
 
-    @cached_property
-    def inverse(self) -> Floats:
-        """Both triangles."""
-        lower = np.tril(self.lower)
-        return np.asarray(lower + np.tril(lower, -1).T)
+    def _by_inverse(self, seen: Floats) -> Floats:
+        """A table ``[..., n]`` times the inverse, of which a second triangle would take as much memory again."""
+        from scipy.linalg.blas import dsymm
+
+        found = dsymm(1.0, self.lower, seen.reshape(-1, len(self.y)).T, lower=1)
+        return np.asarray(found.T.reshape(seen.shape))
 
 
 class KernelMethod(ClosedForm):
@@ -219,7 +218,7 @@ def _checked(kernel_of: Any, case: Given) -> Kernel | str:
     """The kernel matrix with alpha on its diagonal, and how far a query's kernel differs from it."""
     X = case.matrix
     try:
-        matrix = np.array(kernel_of(X), dtype=np.float64)
+        matrix = np.asarray(kernel_of(X), dtype=np.float64)
         probe = np.unique(np.linspace(0, len(X) - 1, N_RECORDS_PROBED).astype(np.int64))
         apart = kernel_of(X[probe], X) - matrix[probe]
     except Exception as error:  # a kernel of the user's may raise anything at all
