@@ -13,12 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, tail_finding
+from leakgauge.auditing.membership.consistency import contradictions
+from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE, MEMBERSHIP_TAIL_MEASURE, tail_finding
 from leakgauge.auditing.membership.measurement import of_either_draw
 from leakgauge.auditing.overlap import Overlap, allowance, holdout_repeats, note
 from leakgauge.defences import Unchanged
@@ -133,6 +134,76 @@ def test_tails_err_no_more_often_beside_a_holdout_that_overlaps() -> None:
     )
     assert shared.description.overlap is not None
     assert [one.tail.level for one in shared.attacks] == pytest.approx([one.tail.level for one in apart.attacks])
+
+
+def wages(n_alone: int, seed: int = 0, n: int = 600) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    """A wage by two numbers and a title as one-hot columns; some of both sets have a title of their own.
+
+    Their wages are near the trend, as far from it as half of an error or less.
+    """
+    rng = np.random.default_rng(seed)
+    X, title = rng.normal(size=(2 * n, 2)), rng.integers(0, 4, 2 * n)
+    y = X @ [1.0, 0.5] + rng.normal(size=2 * n)
+    alone = rng.choice(2 * n, n_alone, replace=False)
+    title[alone] = 4 + np.arange(n_alone)
+    y[alone] = X[alone] @ [1.0, 0.5] + rng.choice([-1, 1], n_alone) * rng.uniform(0.1, 0.5, n_alone)
+    table = np.column_stack([X, title[:, None] == np.arange(4 + n_alone)])
+    return (table[:n], y[:n]), (table[n:], y[n:])
+
+
+@pytest.mark.parametrize("n_alone", [12, 40])
+def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int) -> None:
+    """A linear model reproduces the value of who has a category of her own: 12 or 40 of 1,200, by no more than half of
+    the usual error, so that neither the advantage nor the change of a prediction exceeds its limit."""
+    train, holdout = wages(n_alone)
+    model = Ridge(1e-6).fit(*train)
+    settings = Settings(attacks=("lira",), rule=ReleaseRule(attacks=("lira",)))
+    result = audit(model, train=train, holdout=holdout, settings=settings)
+    tail = of(result, GAMES_TAIL_MEASURE)
+    assert [one for one in result.findings if one.verdict is Verdict.FAILS] == [tail]
+    assert tail.threshold == pytest.approx(math.e)
+    assert tail.estimate is not None
+    assert tail.estimate.low > math.e
+    assert "LiRA (likelihood ratio) identifies training records of the learner's models: in 16 games" in tail.reason
+    assert tail.remedy
+    found = result.attacks[0].games.tail  # type: ignore[union-attr]
+    assert found is not None
+    assert (found.n_inside, found.n_outside, found.level) == (600, 600, pytest.approx(0.0125))
+    assert found.n_members > 0.85 * 16 * found.k
+    assert result.verdict is Verdict.FAILS
+
+
+def test_null_nobody_with_a_category_of_her_own_is_identified_in_no_game() -> None:
+    train, holdout = wages(0)
+    settings = Settings(attacks=("lira",), rule=ReleaseRule(attacks=("lira",)))
+    result = audit(Ridge(1e-6).fit(*train), train=train, holdout=holdout, settings=settings)
+    tail = of(result, GAMES_TAIL_MEASURE)
+    assert tail.verdict is Verdict.PASSES
+    assert tail.estimate is not None
+    assert tail.estimate.low < 1.5
+    assert "cannot detect fewer than about 4 records that every model identifies with certainty" in tail.reason
+    assert result.verdict is Verdict.PASSES
+
+
+def test_tails_in_games_that_do_not_follow_from_their_counts_are_a_contradiction() -> None:
+    train, holdout = wages(12)
+    settings = Settings(attacks=("lira",), rule=ReleaseRule(attacks=("lira",)))
+    result = audit(Ridge(1e-6).fit(*train), train=train, holdout=holdout, settings=settings)
+
+    def said(**changes: Any) -> list[str]:
+        attack = result.attacks[0]
+        assert attack.games is not None
+        assert attack.games.tail is not None
+        changed = replace(attack, games=replace(attack.games, tail=replace(attack.games.tail, **changes)))
+        part = replace(result.document, attacks=(changed,))
+        return list(contradictions(part, result.description, result.rule, result.not_tested))
+
+    assert said() == []
+    expected = ["the tail odds of LiRA (likelihood ratio) in games do not fit their counts"]
+    for changes in ({"odds": 2.0}, {"n_members": 1}, {"k": 3}, {"level": 1e-9}, {"n_games": 40}, {"n_outside": 6000}):
+        assert said(**changes) == expected
+    for zero in ("n_games", "n_inside", "n_outside"):
+        assert said(**{zero: 0}) == expected
 
 
 def test_what_a_tail_below_the_limit_does_not_show_is_said() -> None:

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leakgauge.statistics import smallest_sure_tail, tail_odds
+from leakgauge.statistics import (
+    games_tail,
+    games_tail_bound,
+    smallest_sure_games_tail,
+    smallest_sure_tail,
+    tail_odds,
+)
 from leakgauge.statistics.tail import _lower_odds
 
 LEVEL = 0.0125
@@ -114,3 +120,111 @@ def test_too_few_records_have_no_tail() -> None:
 def test_a_level_outside_its_range_is_refused(level: float) -> None:
     with pytest.raises(ValueError, match="level must be in"):
         tail_odds([1.0], [0.0], level=level, rng=np.random.default_rng(0))
+
+
+# In games.
+
+
+def pairs(n: int, n_inside: int, rng: np.random.Generator, n_pairs: int = 16) -> np.ndarray:
+    """Who is in which set, of which each second is the complement of the one before where halves are drawn."""
+    sets = []
+    for _ in range(n_pairs):
+        drawn = rng.permutation(n) < n_inside
+        sets += [drawn, ~drawn] if 2 * n_inside == n else [drawn, rng.permutation(n) < n_inside]
+    return np.stack(sets)
+
+
+FIRST = np.arange(32) < 16
+
+
+def test_null_games_without_a_leak_exceed_even_odds_as_rarely_as_stated() -> None:
+    """500 tables: the bound exceeds 1 with probability at most 0.05 each; more than 43 by chance has 4e-4."""
+    rng = np.random.default_rng(0)
+    above = sum(
+        games_tail(rng.normal(size=(32, 100)), pairs(100, 50, rng), FIRST, level=0.05, rng=rng).odds > 1  # type: ignore[union-attr]
+        for _ in range(500)
+    )
+    assert above <= 43
+
+
+@pytest.mark.parametrize(("share", "n_inside"), [(0.05, 50), (0.3, 50), (1.0, 50), (0.3, 75)])
+def test_outputs_at_the_limit_exceed_it_as_rarely_as_stated(share: float, n_inside: int) -> None:
+    """Randomised response about a share of the records, which changes their odds by a factor of e and by no more, and
+    an attacker who reads it. 400 tables at level 0.05: more than 36 by chance have probability 3e-4."""
+    rng = np.random.default_rng(int(100 * share) + n_inside)
+    true = math.e / (1 + math.e)
+    above = 0
+    for _ in range(400):
+        members = pairs(100, n_inside, rng)
+        told = np.where(rng.random(members.shape) < true, members, ~members)
+        scores = np.where(np.arange(100) < 100 * share, np.where(told, 1.0, -1.0), 0.0)
+        tail = games_tail(scores, members, FIRST, level=0.05, rng=rng)
+        above += tail.odds > math.e  # type: ignore[union-attr]
+    assert above <= 36
+
+
+def test_a_few_records_given_away_in_every_game_are_found() -> None:
+    """Of 10, 20 and 40 records of 2,000 half are in each game: found as often, and what is said of it is so.
+
+    The bound is Clopper and Pearson's, whose slow twin is the binomial law.
+    """
+    rng = np.random.default_rng(1)
+    for n_known, k in ((10, 4), (20, 8), (40, 16)):
+        members = pairs(2000, 1000, rng)
+        known = np.arange(2000) < n_known
+        scores = np.where(known, np.where(members, 50.0, -50.0), rng.normal(size=members.shape))
+        tail = games_tail(scores, members, FIRST, level=LEVEL, rng=rng)
+        assert tail is not None
+        assert (tail.n_games, tail.n_inside, tail.n_outside, tail.level) == (16, 1000, 1000, LEVEL)
+        assert tail.k in (k // 2, k)
+        assert tail.n_members > 0.9 * 16 * tail.k
+        share = tail.odds / (1 + tail.odds)
+        assert stats.binom.sf(tail.n_members - 1, 16 * tail.k, share) == pytest.approx(LEVEL / 2 / 9, rel=1e-4)
+        assert smallest_sure_games_tail(tail, odds=math.e) == 2
+    sure = np.where(np.arange(2000) < 8, np.where(members, 50.0, -50.0), 0.0)
+    assert games_tail(sure, members, FIRST, level=LEVEL, rng=rng).odds > math.e  # type: ignore[union-attr]
+
+
+def test_the_better_half_counts_and_is_divided_by_the_odds_among_all_records() -> None:
+    rng = np.random.default_rng(2)
+    members = np.stack([rng.permutation(100) < 75 for _ in range(30)])
+    first = np.arange(30) < 10
+    scores = np.where(members, 1.0, 0.0)
+    scores[~first] = 0.0
+    tail = games_tail(scores, members, first, level=LEVEL, rng=rng)
+    assert tail is not None
+    assert (tail.k, tail.n_games, tail.n_members) == (8, 10, 80)
+    assert tail.odds == pytest.approx(_lower_odds(80, 80, LEVEL / 8) / 3)
+    assert tail.odds == games_tail_bound(80, 8, 10, 75, 25, level=LEVEL)
+    turned = games_tail(scores, members, ~first, level=LEVEL, rng=rng)
+    assert turned == tail
+
+
+def test_too_few_games_or_records_have_no_tail() -> None:
+    rng = np.random.default_rng(3)
+    members = pairs(100, 50, rng)
+    scores = rng.normal(size=(32, 100))
+    assert games_tail(scores, members, np.ones(32, dtype=bool), level=LEVEL, rng=rng) is None
+    one_left = np.arange(100) < np.full((32, 1), 99)
+    assert games_tail(scores, one_left, FIRST, level=LEVEL, rng=rng) is None
+    for odd in (3, 100):
+        assert math.isnan(games_tail_bound(1, odd, 16, 50, 50, level=LEVEL))
+    assert math.isnan(games_tail_bound(17, 1, 16, 50, 50, level=LEVEL))
+    assert math.isnan(games_tail_bound(0, 1, 0, 50, 50, level=LEVEL))
+    assert games_tail_bound(0, 1, 16, 50, 50, level=LEVEL) == 0
+    few = games_tail(scores[:4], members[:4], FIRST[14:18], level=LEVEL, rng=rng)
+    assert few is not None
+    assert smallest_sure_games_tail(few, odds=math.e) == 16
+    assert smallest_sure_games_tail(few, odds=1e6) is None
+
+
+def test_games_that_cannot_be_are_refused() -> None:
+    rng = np.random.default_rng(4)
+    members, scores = pairs(100, 50, rng), rng.normal(size=(32, 100))
+    with pytest.raises(ValueError, match="level"):
+        games_tail(scores, members, FIRST, level=1.0, rng=rng)
+    with pytest.raises(ValueError, match="NaN"):
+        games_tail(np.full_like(scores, np.nan), members, FIRST, level=LEVEL, rng=rng)
+    members[0, np.flatnonzero(members[0])[0]] = False
+    with pytest.raises(ValueError, match="49 to 50"):
+        games_tail(scores, members, FIRST, level=LEVEL, rng=rng)

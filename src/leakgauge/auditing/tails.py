@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from leakgauge.statistics import Estimate, TailOdds, tail_bound
+from leakgauge.statistics import Estimate, GamesTail, TailOdds, games_tail_bound, tail_bound
 
 ROUNDING = 1e-9
 """How far odds may be from those of their counts, as a share."""
@@ -28,6 +28,25 @@ def seen_odds(tail: TailOdds, n_members: int, n_others: int, *, level: float) ->
     seen = tail.n_members / n_outside * n_others / n_members if n_outside else math.inf
     method = "lower bound, Clopper-Pearson"
     return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - level, method, n_members + n_others)
+
+
+def seen_odds_in_games(tail: GamesTail) -> Estimate:
+    """The odds seen among the records with the highest scores of each game, and their bound from below."""
+    n_outside = tail.k * tail.n_games - tail.n_members
+    seen = tail.n_members / n_outside * tail.n_outside / tail.n_inside if n_outside else math.inf
+    n, method = tail.n_inside + tail.n_outside, "lower bound, Clopper-Pearson, games of one half of the models"
+    return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - tail.level, method, n)
+
+
+def fits_in_games(tail: GamesTail, n_games: int, level: float) -> bool:
+    """Whether tail odds in games follow from their counts, of so many games in all, at a level."""
+    counts = tail.n_members, tail.k, tail.n_games, tail.n_inside, tail.n_outside
+    return (
+        min(tail.n_games, tail.n_inside, tail.n_outside) > 0
+        and tail.n_games < n_games
+        and math.isclose(tail.level, level, rel_tol=ROUNDING)
+        and math.isclose(games_tail_bound(*counts, level=level), tail.odds, rel_tol=ROUNDING)
+    )
 
 
 def fits(

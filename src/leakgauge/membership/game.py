@@ -208,6 +208,8 @@ class RecordSuccess:
         members: the truth, bool ``[games, n]``.
         clusters: int ``[games]``: the same number for a training set and its complement.
         chance: the probability of saying "member" ``[games, n]``, of an attack that tosses a coin; else ``None``.
+        first_half: which games are of the first half of the models, bool ``[games]``, where those of either half had
+            the models of the other half as shadow models; else ``None``.
     """
 
     attack: str
@@ -217,6 +219,7 @@ class RecordSuccess:
     members: NDArray[np.bool_]
     clusters: Indices
     chance: Floats | None = None
+    first_half: NDArray[np.bool_] | None = None
 
     __repr__ = shapes
 
@@ -314,13 +317,16 @@ def everyone_as_target(
     members = everyone[playing]
     opposed, complements = _opposed(everyone, playing)
     clusters, chance = np.where(complements >= 0, np.minimum(playing, complements), playing), None
+    first_half = None
     if attack.train is not None:
 
         def held_by_halves(model: int, shadows: PredictionTable) -> MembershipEvidence:
             held = _evidence(table, labels, model, shadows, width, seed)
             return replace(held, features=features, columns=columns, models_without=models_without)
 
-        scores = _by_halves(attack.train, table, playing, held_by_halves)
+        first_half = _first_half(table)
+        scores = _by_halves(attack.train, table, playing, first_half, held_by_halves)
+        first_half = first_half[playing]
     elif attack.together is not None:
         scores = attack.together(SharedTableGame(table, labels, playing, width, opposed))
     else:
@@ -341,23 +347,17 @@ def everyone_as_target(
             chance = units.mean(np.stack(chances))
     scores = units.mean(scores)
     accuracy = _balanced_accuracy((scores > 0) == members, members)
-    return RecordSuccess(attack.name, accuracy, len(playing), scores, members, clusters, chance)
+    return RecordSuccess(attack.name, accuracy, len(playing), scores, members, clusters, chance, first_half)
 
 
 def _by_halves(
     train: Callable[[MembershipEvidence], Callable[[MembershipEvidence], Floats]],
     table: PredictionTable,
     targets: Indices,
+    first: NDArray[np.bool_],
     held: Callable[[int, PredictionTable], MembershipEvidence],
 ) -> Floats:
-    """Scores ``[t, n]`` of an attack whose model is trained on one half of the models and judges the other half.
-
-    Complements are in the same half, and so play no shadow for each other.
-    """
-    _, complements = _opposed(table.members, np.arange(len(table)))
-    own = np.arange(len(table))
-    _, pair = np.unique(np.where(complements >= 0, np.minimum(own, complements), own), return_inverse=True)
-    first = pair < (pair.max() + 1) // 2
+    """Scores ``[t, n]`` of an attack whose model is trained on one half of the models and judges the other half."""
     scores = np.empty((len(targets), table.answers.shape[1]))
     for half in (first, ~first):
         shadows = table.rows(np.flatnonzero(~half))
@@ -367,6 +367,15 @@ def _by_halves(
             judge = judge or train(evidence)
             scores[t] = judge(evidence)
     return scores
+
+
+def _first_half(table: PredictionTable) -> NDArray[np.bool_]:
+    """The first half of the models. Complements are in the same half, and so play no shadow for each other."""
+    _, complements = _opposed(table.members, np.arange(len(table)))
+    own = np.arange(len(table))
+    _, pair = np.unique(np.where(complements >= 0, np.minimum(own, complements), own), return_inverse=True)
+    first: NDArray[np.bool_] = pair < (pair.max() + 1) // 2
+    return first
 
 
 def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.bool_], Indices]:

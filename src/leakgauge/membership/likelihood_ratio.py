@@ -26,6 +26,7 @@ Scores point towards membership, and the rule is exactly ``score > 0``; equality
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -441,7 +442,8 @@ def rising_signals(
     return -np.abs(found) if kind is AnswerKind.VALUES else found
 
 
-def _score(evidence: MembershipEvidence) -> Floats:
+def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Floats]:
+    """The attack with the laws of the shadow models' signals."""
     table, members, labels = evidence.shadow_table, evidence.shadow_table.members, evidence.labels
 
     def moments(part: slice) -> Floats:
@@ -450,8 +452,13 @@ def _score(evidence: MembershipEvidence) -> Floats:
         return np.stack([*inside, *outside])
 
     mean_in, squares_in, n_in, mean_out, squares_out, n_out = evidence.by_records(moments, 6)
-    own = signals(evidence.kind, evidence.answers, labels)
-    return _scores(own, (mean_in, squares_in, n_in.astype(np.int64)), (mean_out, squares_out, n_out.astype(np.int64)))
+    inside = mean_in, squares_in, n_in.astype(np.int64)
+    outside = mean_out, squares_out, n_out.astype(np.int64)
+    return lambda target: _scores(signals(target.kind, target.answers, labels), inside, outside)
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    return _trained(evidence)(evidence)
 
 
 def _score_offline(evidence: MembershipEvidence) -> Floats:
@@ -490,6 +497,9 @@ ATTACK = MembershipAttack(
     _score,
     together=_together,
 )
+
+BY_HALVES = replace(ATTACK, together=None, train=_trained)
+"""The same, but in games the shadow models of either half of a table judge the other half."""
 
 OFFLINE = MembershipAttack(
     "lira-offline",

@@ -66,7 +66,17 @@ from leakgauge.statistics.roc import (
     tpr_at_fpr,
 )
 from leakgauge.statistics.sequential import wealth_against_claim
-from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_bound, tail_odds
+from leakgauge.statistics.tail import (
+    SMALLEST_GROUP,
+    GamesTail,
+    TailOdds,
+    games_tail,
+    games_tail_bound,
+    smallest_sure_games_tail,
+    smallest_sure_tail,
+    tail_bound,
+    tail_odds,
+)
 from leakgauge.statistics.trade_off import (
     GaussianTradeOff,
     ProfileTradeOff,
@@ -88,6 +98,7 @@ __all__ = [
     "Estimate",
     "GameMean",
     "GameTpr",
+    "GamesTail",
     "GaussianTradeOff",
     "GuessGrid",
     "IdentifiedRecords",
@@ -120,6 +131,8 @@ __all__ = [
     "game_auc",
     "game_mean",
     "game_tpr",
+    "games_tail",
+    "games_tail_bound",
     "gaussian_epsilon",
     "gaussian_mu",
     "joint_correlation",
@@ -141,6 +154,7 @@ __all__ = [
     "resolvable_fpr",
     "roc",
     "shared_share",
+    "smallest_sure_games_tail",
     "smallest_sure_tail",
     "spearman",
     "tail_bound",

@@ -5,6 +5,9 @@ before it can show one. The records with the k highest scores need neither: if n
 of membership by more than `e^L` anywhere, the members among them are at most binomial with `e^L / (1 + e^L)` (at equal
 group sizes), so more of them refute that limit. It is the limit on differential training privacy, read off an attack.
 
+One model shows no fewer than about 30. Where several models on random shares of the same records are attacked, each of
+them shows the same few again, and together they show two or three (`games_tail`).
+
 Sources: the limit is Definition 1 of Long et al. 2017; the test is derived from it and from Clopper and Pearson,
 Biometrika 26 (1934), with Bonferroni's correction over the sizes of the tail.
 """
@@ -44,6 +47,30 @@ class TailOdds:
     k: int
     n_members: int
     upper: bool
+    level: float
+
+
+@dataclasses.dataclass(frozen=True)
+class GamesTail:
+    """How much likelier than others the members are to have the highest scores, when several models are attacked.
+
+    Attributes:
+        odds: Lower bound on the odds of membership among the records with the highest scores of each game, over those
+            among all records; 1 means that membership does not show, and a bound below 1 that nothing was shown.
+        k: Records with the highest scores that are looked at in each game.
+        n_games: Games: those of one half of the models.
+        n_members: Members among the records looked at, over all of these games.
+        n_inside: Members in each game.
+        n_outside: Others in each game.
+        level: Probability that the bound exceeds the truth, over all sizes and both halves tried.
+    """
+
+    odds: float
+    k: int
+    n_games: int
+    n_members: int
+    n_inside: int
+    n_outside: int
     level: float
 
 
@@ -119,6 +146,107 @@ def tail_bound(n: int, k: int, n_members: int, n_nonmembers: int, *, level: floa
     return _lower_odds(n, k, level / (2 * len(sizes))) * n_nonmembers / n_members  # Bonferroni: each size, either end
 
 
+def games_tail(
+    scores: ArrayLike, members: ArrayLike, first_half: ArrayLike, *, level: float, rng: np.random.Generator
+) -> GamesTail | None:
+    """Bound the odds of membership among the records with the highest scores of several games, from below.
+
+    The games of either half are to be independent given the other half: what an attacker knows of the models that it
+    attacks in one half comes from the other. If no output changes the odds of membership of any record by more than a
+    factor, the members among the k records of highest score in all games of a half are then at most binomial.
+
+    Args:
+        scores: Of each record in each game [games, n]; higher means member. Infinite values are allowed.
+        members: Which records were members, bool [games, n]; equally many in each game.
+        first_half: Which games are of the first half, bool [games].
+        level: Probability that the bound may exceed the truth, in (0, 1).
+        rng: Breaks ties between equal scores.
+
+    Returns:
+        The size and half with the largest bound, or `None` where a game has no members or no others, or a half no game.
+
+    Raises:
+        ValueError: If a score is NaN, the games have different numbers of members, or the level is out of range.
+
+    >>> rng = np.random.default_rng(0)
+    >>> members = np.stack([rng.permutation(200) < 100 for _ in range(32)])
+    >>> scores = rng.normal(size=(32, 200))
+    >>> scores[:, :8] = np.where(members[:, :8], 9, -9)  # 8 of 200 records are given away, half of them in each game
+    >>> tail = games_tail(scores, members, np.arange(32) < 16, level=0.0125, rng=rng)
+    >>> tail.k, tail.n_members, tail.n_games, tail.odds > math.e
+    (2, 32, 16, True)
+    """
+    level = check_fraction("level", level)
+    said, inside = np.asarray(scores, dtype=np.float64), np.asarray(members, dtype=np.bool_)
+    halves = np.asarray(first_half, dtype=np.bool_)
+    if np.isnan(said).any():
+        raise ValueError("scores must not be NaN")
+    sizes_in = inside.sum(axis=1)
+    if len(np.unique(sizes_in)) > 1:
+        raise ValueError(f"games must have equally many members, got {sizes_in.min()} to {sizes_in.max()}")
+    if not 0 < np.count_nonzero(halves) < len(halves):
+        return None
+    n_inside = int(sizes_in[0])
+    n_outside = inside.shape[1] - n_inside
+    sizes = _sizes_in_games(n_inside, n_outside)
+    if not sizes:
+        return None
+    found = np.empty((len(said), len(sizes)), dtype=np.int64)
+    for own, known, counts in zip(said, inside, found, strict=True):
+        falling = np.lexsort((rng.random(own.size), -own))[: sizes[-1]]
+        counts[:] = np.cumsum(known[falling])[np.array(sizes) - 1]
+    best: GamesTail | None = None
+    for half in (halves, ~halves):
+        n_games = int(np.count_nonzero(half))
+        for k, n in zip(sizes, found[half].sum(axis=0), strict=True):
+            odds = games_tail_bound(int(n), k, n_games, n_inside, n_outside, level=level)
+            if best is None or odds > best.odds:
+                best = GamesTail(odds, k, n_games, int(n), n_inside, n_outside, level)
+    return best
+
+
+def games_tail_bound(n: int, k: int, n_games: int, n_inside: int, n_outside: int, *, level: float) -> float:
+    """Return the lower bound on the odds of membership that `games_tail` gives for these counts.
+
+    Args:
+        n: Members among the records looked at.
+        k: Records looked at in each game.
+        n_games: Games.
+        n_inside: Members in each game.
+        n_outside: Others in each game.
+        level: As in `games_tail`.
+
+    Returns:
+        Over the odds among all records; NaN for counts that no games have.
+    """
+    sizes = _sizes_in_games(n_inside, n_outside)
+    if k not in sizes or n_games < 1 or not 0 <= n <= k * n_games:
+        return math.nan
+    # Bonferroni: each size, either half
+    return _lower_odds(n, k * n_games, level / (2 * len(sizes))) * n_outside / n_inside
+
+
+def smallest_sure_games_tail(tail: GamesTail, *, odds: float) -> int | None:
+    """Return how many records of each game, given away surely, it takes for `games_tail` to exceed some odds.
+
+    Args:
+        tail: That was found; another is had with as many games and records.
+        odds: To be exceeded.
+
+    Returns:
+        A number, or `None` where there are too few games or records for any to show.
+    """
+    about = tail.n_games, tail.n_inside, tail.n_outside
+    return next(
+        (
+            k
+            for k in _sizes_in_games(*about[1:])
+            if games_tail_bound(k * tail.n_games, k, *about, level=tail.level) > odds
+        ),
+        None,
+    )
+
+
 def smallest_sure_tail(n_members: int, n_nonmembers: int, *, level: float, odds: float) -> int | None:
     """Return how many members given away surely it takes for `tail_odds` to exceed some odds.
 
@@ -151,6 +279,11 @@ def _sizes(n_members: int, n_nonmembers: int) -> list[int]:
         return []
     largest = max(smaller // 2, min(n_members // 2, 64 * n_members // n_nonmembers))
     return [SMALLEST_TAIL << i for i in range((largest // SMALLEST_TAIL).bit_length())]
+
+
+def _sizes_in_games(n_inside: int, n_outside: int) -> list[int]:
+    """Records looked at in each game: 1, 2, 4 and so on, up to half of the smaller group."""
+    return [1 << i for i in range((min(n_inside, n_outside) // 2).bit_length())]
 
 
 def _lower_odds(n_members: int, k: int, level: float) -> float:

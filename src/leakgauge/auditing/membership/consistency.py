@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResult, MembershipPart
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.auditing.tails import ROUNDING, fits
+from leakgauge.auditing.tails import ROUNDING, fits, fits_in_games
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, Estimate
 
@@ -58,6 +58,9 @@ def contradictions(
             and least * (1 - ROUNDING) <= tail.level <= level * (1 + ROUNDING)
         ):
             yield f"the tail odds of {attack.title} do not fit their counts"
+        in_games = None if attack.games is None else attack.games.tail
+        if in_games is not None and not fits_in_games(in_games, part.n_games, (1 - rule.confidence) / 4):
+            yield f"the tail odds of {attack.title} in games do not fit their counts"
     played = any(attack.games is not None for attack in part.attacks)
     if played is not (part.n_games > 0):
         yield f"it counts {part.n_games:,} games, and its attacks say otherwise"

@@ -14,9 +14,15 @@ from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.rounding import Grid, Rounding
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.auditing.tails import largest_odds, seen_odds
+from leakgauge.auditing.tails import largest_odds, seen_odds, seen_odds_in_games
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, influences
-from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
+from leakgauge.statistics import (
+    SMALLEST_GROUP,
+    Estimate,
+    TailOdds,
+    smallest_sure_games_tail,
+    smallest_sure_tail,
+)
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
 
@@ -30,6 +36,10 @@ JUDGED_ALONE = tuple(attack.name for attack in ATTACKS if attack.needs_populatio
 """Attacks that are not played in games."""
 
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
+GAMES_TAIL_MEASURE = "tail odds in games"
+
+TAIL_MEASURES = (MEMBERSHIP_TAIL_MEASURE, GAMES_TAIL_MEASURE)
+"""Whose limits are derived of that on DTP."""
 
 JUDGED_FPR = 0.01
 """The false-positive rate at which the rule limits true-positive rates."""
@@ -94,7 +104,7 @@ def findings(
     outlier: float | None = None,
     contamination: Contamination | None = None,
 ) -> list[Finding]:
-    """One finding for each attack, one for the audited model among its siblings, and one for the tails of all.
+    """One finding for each attack, for the audited model among its siblings, for the tails of all, and in games.
 
     Where the learner's other models were attacked in games, an attack is judged by these, which shows what the learner
     gives away about these records; the audited model itself can then fail, and withhold a pass. Otherwise it is judged
@@ -133,8 +143,8 @@ def findings(
     found = [advantage_finding(one, advantage, description, situation, len(attacks), n_games) for one in attacks]
     if any(one.games is not None for one in attacks):
         found.append(released_finding(attacks, advantage, description, situation, outlier, contamination))
-    tail = tail_finding(attacks, description, rule.dtp)
-    return found if tail is None else [*found, tail]
+    tails = tail_finding(attacks, description, rule.dtp), games_tail_finding(attacks, rule.dtp)
+    return found + [tail for tail in tails if tail is not None]
 
 
 def _against(name: str, situation: Situation) -> Situation:
@@ -410,6 +420,41 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
         f"This test cannot detect fewer than about {fewest:,} records identified with certainty ({single} measures "
         "single records)"
     )
+
+
+def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | None) -> Finding | None:
+    """The odds among the records that LiRA is surest of in games, held against the same limit; ``None`` without any.
+
+    A few records that every model of the learner gives away are too few to show in one model, and show in many.
+
+    Args:
+        attacks: what they achieved.
+        dtp: limit on DTP in nats.
+    """
+    found = [(attack.title, attack.games.tail) for attack in attacks if attack.games and attack.games.tail]
+    if not found:
+        return None
+    (title, tail), limit = max(found, key=lambda pair: pair[1].odds), largest_odds(dtp)
+    estimate, n_records = seen_odds_in_games(tail), tail.k * tail.n_games
+    if tail.odds > limit:
+        each = "record with the highest score" if tail.k == 1 else f"{tail.k:,} records with the highest scores"
+        return Finding(
+            "membership", GAMES_TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
+            f"{title} identifies training records of the learner's models: in {tail.n_games:,} games, "
+            f"{tail.n_members:,} of {n_records:,} were training records, the {each} of each game. The odds of "
+            f"membership among them are at least {tail.odds:.3g} times those among all records (limit {limit:.3g})",
+            "inspect the most exposed records, group rare values, or train with stronger regularisation",
+        )  # fmt: skip
+    fewest = smallest_sure_games_tail(tail, odds=limit)
+    pool = tail.n_inside + tail.n_outside
+    few = "any" if fewest is None else f"fewer than about {math.ceil(fewest * pool / tail.n_inside):,}"
+    return Finding(
+        "membership", GAMES_TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
+        "among the records with the highest scores of each game, the odds of membership were not shown to exceed "
+        f"{limit:.3g} times those among all records. This test cannot detect {few} records that every model identifies "
+        "with certainty",
+        "",
+    )  # fmt: skip
 
 
 def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:

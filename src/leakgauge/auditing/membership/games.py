@@ -7,7 +7,7 @@ decide where one model and its holdout could not. Whether the released model is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,13 +27,23 @@ from leakgauge.membership import (
     MembershipEvidence,
     contamination,
     everyone_as_target,
+    likelihood_ratio,
 )
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.records import Units
-from leakgauge.statistics import Estimate, GameMean, GameTpr, joint_correlation, joint_quantile, outlier_p_value
+from leakgauge.statistics import (
+    Estimate,
+    GameMean,
+    GamesTail,
+    GameTpr,
+    games_tail,
+    joint_correlation,
+    joint_quantile,
+    outlier_p_value,
+)
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.streams import AuditStream
-from leakgauge.training import HERE, Execution
+from leakgauge.training import HERE, Execution, PredictionTable
 
 if TYPE_CHECKING:
     pass
@@ -93,11 +103,13 @@ class Games:
         played: by the name of the attack.
         members: which of the records that are played about each model was trained on, bool ``[games, n]``.
         pool: places of these among the candidates, or persons, ``[n]``.
+        tails: the odds of membership among those that LiRA is surest of, by the name of the attack.
     """
 
     played: Mapping[str, Played]
     members: NDArray[np.bool_]
     pool: Indices
+    tails: Mapping[str, GamesTail] = field(default_factory=dict)
 
     __repr__ = shapes
 
@@ -144,6 +156,7 @@ class Games:
                 one.auc.pool(confidence=confidence),
                 one.auc.population(confidence=confidence),
                 tuple(rate(found) for found in one.rates),
+                self.tails.get(name),
             )
             for name, one in self.played.items()
         }
@@ -229,7 +242,25 @@ def play(
             )
         )
     execution.tell(len(playable), len(playable))
-    return Games(played, units.agreed(table.members), pool)
+    lira = likelihood_ratio.BY_HALVES
+    tail = _tail(table, labels, units, settings) if lira.name in played else None
+    return Games(played, units.agreed(table.members), pool, {} if tail is None else {lira.name: tail})
+
+
+def _tail(table: PredictionTable, labels: NDArray[np.generic], units: Units, settings: Settings) -> GamesTail | None:
+    """The records that LiRA is surest of, the models of either half attacked with those of the other.
+
+    ``None`` where a half leaves a record without models of a kind. The bound errs with the probability that the rule's
+    confidence leaves beside the advantages and the tails of the released model.
+    """
+    try:
+        found = everyone_as_target(table, labels, likelihood_ratio.BY_HALVES, width=settings.bin_width, units=units)
+    except DataError:
+        return None
+    if found.first_half is None or len(np.unique(found.members.sum(axis=1))) > 1:
+        return None
+    rng = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed)
+    return games_tail(found.scores, found.members, found.first_half, level=(1 - settings.rule.confidence) / 4, rng=rng)
 
 
 def _pool(n: int, seed: int) -> Indices:

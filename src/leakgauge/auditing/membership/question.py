@@ -17,11 +17,11 @@ from leakgauge.auditing.influence.question import InfluenceAnswer
 from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
 from leakgauge.auditing.membership.findings import (
     LEFT_OUT_MEASURES,
-    MEMBERSHIP_TAIL_MEASURE,
     OUTLIER_LEVEL,
     RELEASED_MEASURE,
     ROUNDED_MEASURES,
     ROWS_MEASURES,
+    TAIL_MEASURES,
     advantage_measure,
     findings,
     left_out_finding,
@@ -424,7 +424,7 @@ class Membership(Question):
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:
         """Those of the tails are derived of the limit on DTP."""
-        return finding.measure != MEMBERSHIP_TAIL_MEASURE
+        return finding.measure not in TAIL_MEASURES
 
 
 def said_of_holdout(share: float, standard_error: float, p_value: float) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from leakgauge.auditing.drawn import RocCurve, require
 from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination
-from leakgauge.statistics import Estimate, TailOdds
+from leakgauge.statistics import Estimate, GamesTail, TailOdds
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class AttackGames:
             rates, in documents of schema versions before 2.1.
         auc_population: the same of the learner on data like these.
         tpr: true-positive rates at 1 % and 0.1 %.
+        tail: odds of membership among the records with the highest scores of each game, bounded from below, where the
+            models of either half are attacked with those of the other; of LiRA alone, ``None`` of others, and in
+            documents of schema versions before 2.5.
     """
 
     pool: Estimate
@@ -54,6 +57,7 @@ class AttackGames:
     auc: Estimate | None = None
     auc_population: Estimate | None = None
     tpr: tuple[GamesTpr, ...] = ()
+    tail: GamesTail | None = None
 
     @property
     def judged(self) -> tuple[Estimate, Estimate]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from leakgauge.auditing import AuditDocument, Finding, MembershipAttackResult, Verdict
 from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, largest_on_model
+from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE, TAIL_MEASURES, largest_on_model
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
@@ -55,16 +55,21 @@ class MembershipChapter(Chapter):
                 f"above {short(rule.advantage)} (0 is chance level, 1 is certainty)."
             ),
             (
-                "Among the records with the most extreme scores of an attack, the odds of membership may not be shown "
-                f"to exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
+                "Among the records with the most extreme scores of an attack, on the model itself and in games between "
+                "models of the learner, the odds of membership may not be shown to exceed "
+                f"{factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             ),
             *others,
         ]
 
     def plain(self, audit: AuditDocument, finding: Finding) -> str:
         """How many of 100 records an attack decides correctly; of tails and low rates, how many times chance."""
-        if finding.measure == MEMBERSHIP_TAIL_MEASURE:
-            return tail_odds_plain(finding, "an attack scores highest or lowest")
+        if finding.measure in TAIL_MEASURES:
+            in_games = finding.measure == GAMES_TAIL_MEASURE
+            which = (
+                "an attack is surest of, on models of the learner" if in_games else "an attack scores highest or lowest"
+            )
+            return tail_odds_plain(finding, which)
         if finding.measure == TPR_MEASURE:
             return _low_rates(finding)
         found = finding.estimate
@@ -99,6 +104,7 @@ class MembershipChapter(Chapter):
             f"The largest advantage on the audited model itself is {own}.",
             by_themselves(audit),
             tail_odds(audit),
+            tail_odds_in_games(audit),
             exposed(audit),
         ]
 
@@ -213,6 +219,20 @@ def tail_odds(audit: AuditDocument) -> str:
         f"Of the {largest.k:,} records with the {which} scores {largest.n_members:,} are training records. The odds of "
         f"membership among them are at least {number(largest.odds, 2)} times those among all records; no other tail "
         "shows more."
+    )
+
+
+def tail_odds_in_games(audit: AuditDocument) -> str:
+    """The bound on the odds of membership among the records that LiRA is surest of in games; empty without any."""
+    tails = [attack.games.tail for attack in audit.attacks if attack.games and attack.games.tail]
+    if not tails:
+        return ""
+    found = max(tails, key=lambda tail: tail.odds)
+    each = "record with the highest score" if found.k == 1 else f"{found.k:,} records with the highest scores"
+    return (
+        f"In {found.n_games:,} games LiRA attacked models of the learner with shadow models of the other half. Of the "
+        f"{each} of each game, {found.n_members:,} of {found.k * found.n_games:,} in all were training records: the "
+        f"odds of membership among them are at least {number(found.odds, 2)} times those among all records."
     )
 
 
