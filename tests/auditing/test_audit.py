@@ -8,7 +8,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, PowerTransformer
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit, judge, overall
@@ -416,6 +416,13 @@ def test_shared_records_are_reported():
     result = audit(GaussianNB(), train=TRAIN, holdout=holdout, settings=FAST)
     assert result.description.n_duplicates == 10
     assert any(note.startswith("10 holdout records are also in the training set") for note in result.notes)
+
+
+def test_how_far_a_coarse_solver_moves_a_label_has_no_size():
+    result = audit(SVC(tol=1.0), train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=4))
+    said = [note for note in result.notes if "coarse for removing one of 200" in note]
+    assert len(said) == 1
+    assert "any part of a PDTP may be due to the solver" in said[0]
 
 
 def test_a_coarse_solver_is_noted():

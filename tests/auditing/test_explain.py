@@ -11,7 +11,7 @@ from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PowerTransformer
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.tree import ExtraTreeClassifier
 
 import leakgauge as lg
@@ -29,6 +29,16 @@ _rng = np.random.default_rng(5)
 _y = np.arange(60) % 2
 _X = _rng.normal(_y[:, None], 1.0, (60, 3))
 TRAIN, HOLDOUT = (_X[:30], _y[:30]), (_X[30:], _y[30:])
+
+
+def test_a_coarse_solver_beside_persons_of_several_rows() -> None:
+    """As many models without one as there are persons, and not rows."""
+    persons = np.arange(30) // 2
+    records = from_pair((_X[:30], _y[:30]), (_X[30:], _y[30:]), persons=(persons, 100 + persons))
+    model = make_pipeline(StandardScaler(), LogisticRegression(tol=0.1))
+    found = explain(subject(model, *records), Settings(n_shadows=4))
+    assert any("stops at a tolerance of 0.1" in warning for warning in found.warnings)
+    assert steps(found)["models without one record"] in (0, 15)
 
 
 def of(model: object) -> Subject:

@@ -255,7 +255,15 @@ def test_the_largest_advantage_is_that_of_one_attack_wherever_it_is_stated():
     [
         (0.629, 0.4, 0.11, "finds none (p = 0.11); it estimates their share as 0.629 (standard error 0.400)"),
         (-1.417, 0.4, 0.9, "finds none (p = 0.9); it estimates their share as 0.000 (standard error 0.400)"),
-        (1.2, 0.1, 0.03, "finds some (p = 0.03); it estimates their share as 1.000 (standard error 0.100)"),
+        (
+            1.2,
+            0.1,
+            0.03,
+            (
+                "finds some (p = 0.03; where there are none it finds some in 5 % of audits); it estimates their share "
+                "as 1.000 (standard error 0.100)"
+            ),
+        ),
         (0.629, 0.6, 0.22, "finds none (p = 0.22); it cannot estimate their share here"),
     ],
 )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
@@ -20,6 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leakgauge.auditing import ReleasedOutputs, SensitiveColumn, Settings, audit, explain
+from leakgauge.auditing.batch import audit_config
+from leakgauge.auditing.config import load_config
 from leakgauge.errors import DataError, InputError, ModelError
 from leakgauge.influence import most_influential, pdtp, search
 from leakgauge.membership import noise_robustness
@@ -96,6 +100,13 @@ def test_learners_that_do_not_take_them_say_so(model: Any) -> None:
         audit(model, train=TRAIN, holdout=HOLDOUT, settings=SETTINGS)
 
 
+def test_who_takes_them_and_fails_for_another_reason_is_not_told_to_fill_them_in() -> None:
+    model = HistGradientBoostingClassifier(max_iter=5, monotonic_cst={"of another name": 1})
+    with pytest.raises(ModelError) as failure:
+        audit(model, train=TRAIN, holdout=HOLDOUT, settings=SETTINGS)
+    assert "missing" not in str(failure.value)
+
+
 def test_columns_by_name_are_the_likelier_cause_behind_an_imputer() -> None:
     by_name = make_column_transformer((SimpleImputer(), ["x0", "x1"]))
     with pytest.raises(ModelError) as failure:
@@ -161,6 +172,27 @@ def test_learners_and_bins_of_leakgauge_refuse_them() -> None:
         RandomForest(public_thresholds(filled), n_trees=2).fit(records, seed=0)
     with pytest.raises(ModelError, match="cannot be screened: the records have missing values"):
         most_influential(SklearnLearner(LogisticRegression()), records, 3)
+
+
+@pytest.mark.parametrize("name", ["naive-bayes", "decision-tree", "logistic-regression"])
+def test_recipes_of_a_file_get_the_middle_of_each_column(name: str, tmp_path: Path) -> None:
+    """Of all records, as their centre and scale are; with a note, and what the audit of the filled table finds."""
+    middle = np.nanmedian(X, axis=0)
+    found = []
+    for table in (X, np.where(np.isnan(X), middle, X)):
+        frame = pd.DataFrame(table, columns=list("abc")).assign(y=np.where(y, "ill", "well"))
+        for part, rows in (("train", slice(0, N)), ("holdout", slice(N, None))):
+            frame[rows].to_csv(tmp_path / f"{part}.csv", index=False)
+        (tmp_path / "audit.toml").write_text(
+            '[data]\ntrain = "train.csv"\nholdout = "holdout.csv"\ntarget = "y"\n'
+            f'[[models]]\nkind = "recipe"\nname = "{name}"\n[attacks]\nshadow_models = 4\n'
+        )
+        folder = tmp_path / f"run {len(found)}"
+        found.append(audit_config(load_config(tmp_path / "audit.toml"), folder=folder).document.audits[0])
+    said = "Missing numbers, in 3 columns, were replaced by the median of their column over all records"
+    assert [any(note.startswith(said) for note in one.notes) for one in found] == [True, False]
+    first, second = ([(one.measure, one.estimate) for one in audited.findings] for audited in found)
+    assert first == second
 
 
 def test_equal_rows_are_equal_where_they_have_gaps() -> None:

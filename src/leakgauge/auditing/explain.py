@@ -308,6 +308,6 @@ def _coarse(outline: Outline, tolerance: float) -> str:
         f"With a converged solver, its predictions for the training records change by up to {moved.max():.2g} nats "
         f"(median {np.median(moved):.2g}), and PDTP compares two such predictions. "
     )
-    if not plan(outline.leaving_out(np.arange(n, dtype=np.int64))).engine.trains:
+    if not plan(outline.leaving_out(np.arange(len(train.units)))).engine.trains:
         return said + "Models without a record are converged here, whatever the tolerance."
     return said + f"Influence below that cannot be distinguished from 0; set tol to {0.001 / n:.0e} or less."

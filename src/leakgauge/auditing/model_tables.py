@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+import numpy as np
 from pydantic import (
     Field,
     WithJsonSchema,
@@ -39,6 +40,7 @@ from leakgauge.records import (
     Records,
     Value,
 )
+from leakgauge.records._messages import counted
 from leakgauge.training import RECIPES, recipe
 
 _NATIVE = {native.value: native for native in Native}
@@ -60,7 +62,21 @@ class RecipePart(Part):
         return self.label or self.name
 
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
-        """The learner with its data, in codes."""
+        """The learner with its data, in codes; missing numbers are the middle ones of their columns."""
+        pool, train, holdout = records
+        gaps = np.isnan(pool.features).any(axis=0)
+        if not gaps.any():
+            return self.as_it_is(records)
+        middle = pool.middle()
+        found = self.as_it_is((pool.filled(middle), train.filled(middle), holdout.filled(middle)))
+        said = (
+            f"Missing numbers, in {counted(int(gaps.sum()), 'column')}, were replaced by the median of their column "
+            "over all records, since recipes take none; give a pipeline of your own to audit another treatment."
+        )
+        return replace(found, note=said)
+
+    def as_it_is(self, records: tuple[Records, Records, Records]) -> Subject:
+        """The learner with its data, in codes, of which no number may be missing."""
         pool, train, holdout = (part.as_codes() for part in records)
         own = records[1].schema
         return Subject(self.title, train, holdout, None, recipe(self.name, pool, **self.options), own)
@@ -137,7 +153,7 @@ class FilePart(Part):
             released = replace(released, note=" ".join(filter(None, (released.note, f"The model file {pickled}."))))
         if self.learner is None:
             return released
-        made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
+        made = _trainer(self.learner, records, folder, allow_pickle=allow_pickle)
         return replace(made, name=self.title, model=released.model, note=released.note, artefact=held)
 
     def _loaded(self, path: Path, folder: Path, *, allow_pickle: bool) -> Any:
@@ -236,12 +252,21 @@ class EndpointPart(Part):
         refuse_form(endpoint, train.schema)
         if self.learner is None:
             return Subject(self.title, train, holdout, None, None, endpoint=endpoint)
-        made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
+        made = _trainer(self.learner, records, folder, allow_pickle=allow_pickle)
         return replace(made, name=self.title, model=None, endpoint=endpoint, artefact=None)
 
 
 ModelPart: TypeAlias = LearnerPart | EndpointPart
 """Models with records."""
+
+
+def _trainer(
+    part: LearnerPart, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool
+) -> Subject:
+    """The learner of a model that is asked about the records as they are."""
+    if isinstance(part, RecipePart):
+        return part.as_it_is(records)
+    return part.subject(records, folder, allow_pickle=allow_pickle)
 
 
 def _require_parameters(factory: Callable[..., Any], reference: str, options: Mapping[str, Value]) -> None:

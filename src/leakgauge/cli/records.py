@@ -18,6 +18,7 @@ HEADINGS = {
     "id": "your id",
     "pdtp": "PDTP",
     "pdtp_binned": "binned PDTP",
+    "change": "change",
     "noise_floor": "noise floor",
     "success": "attack accuracy",
     "score": "score",
@@ -43,8 +44,9 @@ def records(
     """List the training records that are most exposed, under opaque ids unless you ask for your own.
 
     They are sorted by PDTP, the change of the prediction for a record, in nats, when it is removed; ties, such as
-    infinite values, by PDTP with binned probabilities. The noise floor is the PDTP of retraining without removing a
-    record. "Attack accuracy" is the share of target models for which the attack decides correctly whether the record is
+    infinite values, by PDTP with binned probabilities; those of a regressor by the change of the prediction, over the
+    root mean square error elsewhere. The noise floor is the PDTP of retraining without removing a record. "Attack
+    accuracy" is the share of target models for which the attack decides correctly whether the record is
     a member (0.5 is chance level). Records identified "at FDR 5 %": at most 5 % of them are expected to be false;
     for the others nothing was shown. Likewise for sensitive attributes whose value is "revealed".
 

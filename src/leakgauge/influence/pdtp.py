@@ -200,13 +200,14 @@ def pdtp(
         rounding, certain = _rounding(*logs, ratios[0])
         own = own or OwnModels(learner, records, seed)
         delivered = answer_errors(own, learner, left, *logs, model, at_minima=prepared.engine.converges)
-        solver_floor = np.sum(
-            [
-                released.off(one, np.sum(errors, axis=0)[:, None]).max(axis=1)
-                for one, *errors in zip(logs, solver, rounding, delivered, strict=True)
-            ],
-            axis=0,
-        )
+        with np.errstate(over="ignore"):  # a label that may be another one is off by as much as a number can be
+            solver_floor = np.sum(
+                [
+                    released.off(one, np.sum(errors, axis=0)[:, None]).max(axis=1)
+                    for one, *errors in zip(logs, solver, rounding, delivered, strict=True)
+                ],
+                axis=0,
+            )
         certain = np.where(np.isinf(solver_floor), 0.0, certain)  # a 0 that is none once the solver has come to its end
     else:
         refits = with_record[:0]

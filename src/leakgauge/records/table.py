@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -198,6 +199,21 @@ class Records:
     def as_codes(self) -> Records:
         """The same people with codes 0, 1, 2, … as the values of categorical columns; see `Schema.as_codes`."""
         return _unchecked(self.features, self.labels, self.schema.as_codes(), self.ids, self.persons)
+
+    def middle(self) -> npt.NDArray[np.float64]:
+        """The median of each column's numbers [d], 0 of a column without any; of codes it means nothing."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of columns without a number
+            return np.nan_to_num(np.nanmedian(self.features, axis=0))
+
+    def filled(self, values: npt.NDArray[np.float64]) -> Records:
+        """The same people, with a value of each column [d] where a number is missing.
+
+        >>> Records.from_arrays([[np.nan], [2.0]], ["a", "b"]).filled(np.array([1.5])).features.ravel().tolist()
+        [1.5, 2.0]
+        """
+        features = np.where(np.isnan(self.features), values, self.features)
+        return _unchecked(features, self.labels, self.schema, self.ids, self.persons)
 
     def with_native(self, native: Native) -> Records:
         """The same people, for a model that is asked with another table type."""

@@ -398,7 +398,7 @@ class SklearnLearner(Learner):
         said = ""
         if self._by_name and isinstance(X, np.ndarray):
             said += '; it selects columns by name and gets an array: give data frames, or in a file table = "pandas"'
-        if records.has_missing and not self._imputes:
+        if records.has_missing and not (self._imputes or _takes_missing(_last(self.estimator)[1])):
             said += "; the records have missing values: put an imputer before it"
         if coded and classes and list(classes) != list(range(len(classes))):
             said += "; it takes classes as whole numbers from 0 to k - 1: write the label so"
@@ -687,6 +687,16 @@ def _last(estimator: Any) -> tuple[str, Any]:
         name, estimator = estimator.steps[-1]
         prefix += f"{name}__"
     return prefix, estimator
+
+
+def _takes_missing(estimator: Any) -> bool:
+    """Whether an estimator says that it takes missing values."""
+    from sklearn.utils import get_tags
+
+    try:
+        return bool(get_tags(estimator).input_tags.allow_nan)
+    except Exception:  # not scikit-learn's
+        return False
 
 
 def _is_coarse(tol: object) -> bool:

@@ -35,6 +35,9 @@ MEASURE_MORE = "measure more training records: a larger budget, or more of them 
 
 MORE_SEEDS = "average over more seeds (repeats), or use a learner with less randomness, such as more trees"
 
+LARGEST_FLOOR = 1e3
+"""Nats beyond which the error of a solver has no size: the answer is a label, or a probability that may be 0."""
+
 MEASURE_FOUND = "largest DTP found (direct queries and a search for others)"
 
 MEASURE_DIRECT = "largest PDTP (queries about the record itself)"
@@ -365,10 +368,12 @@ def notes(measured: MeasuredInfluence, learner: Learner, n_training: int, output
     said = []
     tolerance = coarse_tolerance(learner, n_training)
     if tolerance is not None and measured.found.engine == Refit.name:
+        most = float(measured.found.solver_floor.max())
+        how_much = f"up to {most:.2g}" if most < LARGEST_FLOOR else "any part"  # a label may be another one
         said.append(
             f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for removing one of "
-            f"{n_training:,} records (above 0.01/n): up to {measured.found.solver_floor.max():.2g} of a PDTP may be "
-            f"due to the solver and not to the record. A tolerance of {0.001 / n_training:.0e} avoids this."
+            f"{n_training:,} records (above 0.01/n): {how_much} of a PDTP may be due to the solver and not to the "
+            f"record. A tolerance of {0.001 / n_training:.0e} avoids this."
         )
     if measured.found.n_unconverged:
         said.append(f"The solver did not converge for {measured.found.n_unconverged:,} of the leave-one-out models.")

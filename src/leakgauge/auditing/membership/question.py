@@ -430,7 +430,8 @@ class Membership(Question):
 def said_of_holdout(share: float, standard_error: float, p_value: float) -> str:
     """What the test for holdout records that were trained on found; an estimated share lies within 0 to 1."""
     test, p = "A test for holdout records that were trained on", f"p = {short(p_value, 2)}"
-    finds = f"{test} finds {'some' if p_value <= OUTLIER_LEVEL else 'none'} ({p})"
+    by_chance = f"{p}; where there are none it finds some in {OUTLIER_LEVEL:.0%} of audits".replace("%", " %")
+    finds = f"{test} finds some ({by_chance})" if p_value <= OUTLIER_LEVEL else f"{test} finds none ({p})"
     if standard_error > LARGEST_ERROR_OF_SHARE:
         return f"{finds}; it cannot estimate their share here, and finds large shares only."
     estimated = f"{number(min(max(share, 0.0), 1.0))} (standard error {number(standard_error)})"
