@@ -207,3 +207,22 @@ def test_a_bound_is_not_called_proven_where_it_was_measured(documents):
     checked = replace(result, influence=replace(result.influence, bound=0.5, bound_checked=20))
     assert "as measured on 20 models" in annex.nist(checked)
     assert "proven" not in annex.nist(checked)
+
+
+def test_a_pass_by_attacks_without_shadow_models_says_so(documents) -> None:  # type: ignore[no-untyped-def]
+    result = documents.passing()
+    assert statement.without_shadows(result) == ""
+    weak = replace(result, attacks=tuple(one for one in result.attacks if one.name in ("gap", "loss-threshold")))
+    assert weak.attacks
+    said = statement.without_shadows(weak)
+    assert said.startswith("The pass rests on attacks without shadow models")
+    assert said.endswith("give the learner for those.")
+    assert said in statement.advice(weak)
+    scores = replace(weak, description=replace(weak.description, n_features=0))
+    assert statement.without_shadows(scores).endswith("give the scores of reference models for those.")
+    for other in (
+        replace(weak, verdict=Verdict.CANNOT_TELL),
+        replace(weak, attacks=()),
+        replace(weak, rule=replace(weak.rule, advantage=None)),
+    ):
+        assert statement.without_shadows(other) == ""

@@ -9,6 +9,7 @@ from shlex import quote
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.auditing.file.findings import NOT_NEEDED
 from leakgauge.auditing.finding import judge
+from leakgauge.membership import ATTACKS
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.report.words import (
     ADVICE,
@@ -179,9 +180,22 @@ def unlimited(audit: AuditDocument) -> str:
     return f"The release rule has no limit on {listing(without)}: the pass says nothing about that."
 
 
+def without_shadows(audit: AuditDocument) -> str:
+    """That a pass rests on attacks without shadow models, where it does; otherwise empty."""
+    carried_out = [attack.name for attack in audit.attacks]
+    limited = audit.verdict is Verdict.PASSES and audit.rule.advantage is not None and carried_out
+    if not limited or any(one.name in carried_out for one in ATTACKS if one.needs_shadows):
+        return ""
+    give = "the scores of reference models" if audit.description.only_scores else "the learner"
+    return (
+        "The pass rests on attacks without shadow models, which may find nothing where attacks with shadow models find "
+        f"much: give {give} for those."
+    )
+
+
 def rests_on(audit: AuditDocument) -> str:
-    """What a pass leaves out: attacks that were possible, and limits; empty where it leaves out nothing."""
-    return _joined(selected(audit), unlimited(audit))
+    """What a pass leaves out: attacks that were possible, or stronger, and limits; empty where nothing is left out."""
+    return _joined(selected(audit), without_shadows(audit), unlimited(audit))
 
 
 def advice(audit: AuditDocument, *, protect: bool = True) -> str:
