@@ -17,6 +17,7 @@ from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.influence.consistency import contradictions
 from leakgauge.auditing.influence.result import InfluencePart
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.models import FunctionRegression, Model
 from leakgauge.records import Records, Task
 from leakgauge.report import render_html
@@ -65,7 +66,7 @@ def test_an_ordinary_regression_passes() -> None:
 
 def test_what_tails_do_not_show_is_looked_at_by_changes_of_predictions() -> None:
     result = audit(LinearRegression(), **ordinary(400))
-    (tail,) = (one for one in result.findings if one.measure.startswith("tail odds"))
+    (tail,) = (one for one in result.findings if one.measure == MEMBERSHIP_TAIL_MEASURE)
     assert "the largest change of a prediction measures single records" in tail.reason
     assert "PDTP" not in tail.reason
 
@@ -244,7 +245,7 @@ def test_the_numbers_stand_in_the_document_and_on_the_page(tmp_path: Any) -> Non
     path = tmp_path / "result.json"
     path.write_text(dump(document))
     assert load(path) == document
-    assert document.schema_version == "2.4"
+    assert document.schema_version == "2.5"
     text = render_html(document)
     assert "Largest change" in text
     assert "usual error" in text

@@ -22,7 +22,7 @@ from leakgauge.auditing import (
     audit,
 )
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, TAIL_MEASURES
 from leakgauge.errors import ConfigError
 from leakgauge.report import junit, markdown, render_html
 from leakgauge.report.statement import document_lines
@@ -115,7 +115,7 @@ def test_a_verdict_under_all_limits_says_nothing_of_limits(naive_bayes: Document
 def test_reasons_and_remedies_fit_the_new_verdict(naive_bayes: Document) -> None:
     for limits in (Limits(0.01, 0.01), Limits(50.0, 0.9)):
         for finding in apply(naive_bayes, limits).audits[0].findings:
-            digits = ".3g" if finding.measure == MEMBERSHIP_TAIL_MEASURE else "g"
+            digits = ".3g" if finding.measure in TAIL_MEASURES else "g"
             assert f"{finding.threshold:{digits}}" in finding.reason
             assert bool(finding.remedy) == (finding.verdict is not Verdict.PASSES)
 
@@ -275,7 +275,7 @@ def test_a_rule_that_does_not_agree_with_its_findings_counts_as_the_stricter(tre
     forged = changed(tree, rule=rule, findings=tuple(claimed(one) for one in only(tree).findings))
     judged = apply(forged, Limits())
     assert judged.verdict is Verdict.FAILS
-    assert {one.threshold for one in only(judged).findings if one.measure != MEMBERSHIP_TAIL_MEASURE} == {0.1, 1.0}
+    assert {one.threshold for one in only(judged).findings if one.measure not in TAIL_MEASURES} == {0.1, 1.0}
 
 
 def test_what_was_asked_about_and_is_not_there_is_missed(naive_bayes: Document) -> None:

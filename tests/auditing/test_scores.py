@@ -22,8 +22,9 @@ from leakgauge.auditing import (
     subject,
 )
 from leakgauge.auditing.case import open_case
+from leakgauge.auditing.finding import overall
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.findings import ROUNDED_MEASURES
+from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE, ROUNDED_MEASURES
 from leakgauge.auditing.rounding import Grid, _grid, _of_classes, of_each_record, rounding_of, unseen
 from leakgauge.auditing.scores import scored_subject
 from leakgauge.auditing.scores_file import read_scores
@@ -286,6 +287,9 @@ def test_reference_models_whose_scores_lost_their_digits_do_not_make_a_model_pas
         assert all("reference models" in one.reason for one in rounded)
 
 
+DIGITS = ROUNDED_MEASURES["advantage"]
+
+
 def beside_reference_models(effect: float, decimals: int | None, seed: int = 0, n: int = 500) -> dict[str, Any]:
     """A base rate of each record, by how much a model raises that of its members, and noise of a fifth of that."""
     rng, inside = np.random.default_rng(seed), np.arange(2 * n) < n
@@ -310,12 +314,16 @@ def beside_reference_models(effect: float, decimals: int | None, seed: int = 0, 
 def test_digits_may_hide_what_shows_beside_reference_models(
     effect: float, decimals: int | None, seed: int, verdict: Verdict
 ) -> None:
+    """Those whose scores lie where a digit changes are given away whatever the digits, and show in games."""
     given = beside_reference_models(effect, decimals, seed)
     result = audit_scores(given.pop("member"), **given, settings=SETTINGS)
-    assert result.verdict is verdict
-    told = [one for one in result.findings if one.measure == "membership advantage, digits of the scores"]
+    others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
+    assert overall([one.verdict for one in others]) is verdict
+    assert result.verdict is Verdict.FAILS
+    told = [one for one in result.findings if one.measure == DIGITS]
     assert len(told) == (decimals is not None)
     for one in told:
+        assert one.verdict is Verdict.CANNOT_TELL
         assert "reference models often give one record the same score" in one.reason
         assert "No attack that sets a threshold for each record" in one.reason
 
@@ -665,7 +673,7 @@ def test_a_rounding_that_cannot_be_read_does_not_pass(changed: dict[str, Any]) -
     hidden = audit_scores(beside.pop("member"), **beside, settings=SETTINGS)
     older = {name: value for name, value in hidden.method["rounding"].items() if name != "by_record"}
     judged = apply(Document.of("x", [replace(hidden, method={**hidden.method, "rounding": older})]), Limits())
-    assert judged.verdict is Verdict.CANNOT_TELL
+    assert [one.verdict for one in judged.audits[0].findings if one.measure == DIGITS] == [Verdict.CANNOT_TELL]
     broken = apply(Document.of("x", [replace(result, method={**result.method, "rounding": "2"})]), Limits())
     assert broken.verdict is Verdict.CANNOT_TELL
 

@@ -67,7 +67,9 @@ class MembershipChapter(Chapter):
         if finding.measure in TAIL_MEASURES:
             in_games = finding.measure == GAMES_TAIL_MEASURE
             which = (
-                "an attack is surest of, on models of the learner" if in_games else "an attack scores highest or lowest"
+                "LiRA gives the highest scores on models of the learner"
+                if in_games
+                else "an attack scores highest or lowest"
             )
             return tail_odds_plain(finding, which)
         if finding.measure == TPR_MEASURE:
