@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import AuditResult, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.consistency import contradictions
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE, MEMBERSHIP_TAIL_MEASURE, tail_finding
 from leakgauge.auditing.membership.measurement import of_either_draw
@@ -171,6 +171,25 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int) 
     assert (found.n_inside, found.n_outside, found.level) == (600, 600, pytest.approx(0.0125))
     assert found.n_members > 0.85 * 16 * found.k
     assert result.verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (30, Verdict.FAILS)])
+def test_labels_reveal_a_few_in_every_model_of_the_learner(n_alone: int, verdict: Verdict) -> None:
+    """The label of who has a category of her own, against the trend, which models without her never give."""
+    (X, y), (X_out, y_out) = wages(n_alone, n=1000)
+    others = slice(2, 2 + 4)
+    train, holdout = (
+        (table, np.where(table[:, others].any(axis=1), values > 0, table[:, 0] < 0).astype(int))
+        for table, values in ((X, y), (X_out, y_out))
+    )
+    settings = Settings(released=ReleasedOutputs.LABELS, rule=ReleaseRule(dtp=None))
+    result = audit(LogisticRegression(C=1e3).fit(*train), train=train, holdout=holdout, settings=settings)
+    tail = of(result, GAMES_TAIL_MEASURE)
+    assert tail.verdict is verdict
+    assert result.verdict is verdict
+    if n_alone:
+        assert [one for one in result.findings if one.verdict is Verdict.FAILS] == [tail]
+        assert "Long frequency attack identifies training records" in tail.reason
 
 
 def test_null_nobody_with_a_category_of_her_own_is_identified_in_no_game() -> None:

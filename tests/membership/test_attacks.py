@@ -17,6 +17,7 @@ from leakgauge.membership import (
     PopulationRecords,
     everyone_as_target,
     evidence,
+    frequency,
     likelihood_ratio,
     relative,
 )
@@ -310,20 +311,27 @@ def test_all_targets_at_once_equal_one_target_at_a_time(attack, kind, subsets):
         np.testing.assert_allclose(quick.accuracy, slow.accuracy)
 
 
-@pytest.mark.parametrize("kind", [AnswerKind.PROBABILITIES, AnswerKind.VALUES])
+@pytest.mark.parametrize(
+    ("attack", "kind"),
+    [
+        (likelihood_ratio, AnswerKind.PROBABILITIES),
+        (likelihood_ratio, AnswerKind.VALUES),
+        (frequency, AnswerKind.LABELS),
+    ],
+)
 @pytest.mark.parametrize("subsets", ["pairs", "shares"])
-def test_models_of_either_half_are_judged_by_those_of_the_other(kind, subsets):
-    """LiRA as it is carried out against one model, with the other half as its shadow models."""
+def test_models_of_either_half_are_judged_by_those_of_the_other(attack, kind, subsets):
+    """The attack as it is carried out against one model, with the other half as its shadow models."""
     rng = np.random.default_rng(12)
     drawn = balanced_subsets(30, 15, 40, rng) if subsets == "pairs" else random_subsets(30, 18, 40, rng)
     table, labels = table_of(rng, kind, drawn.members), np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int)
-    found = everyone_as_target(table, labels, likelihood_ratio.BY_HALVES)
+    found = everyone_as_target(table, labels, attack.BY_HALVES)
     np.testing.assert_array_equal(found.first_half, np.arange(40) < 20)
     for t in range(40):
         shadows = table.rows(np.arange(20, 40) if t < 20 else np.arange(20))
         held = MembershipEvidence(kind, table.answers[t], labels, shadows=shadows)
-        np.testing.assert_allclose(found.scores[t], likelihood_ratio.ATTACK.score(held), rtol=1e-12)
-    some = everyone_as_target(table, labels, likelihood_ratio.BY_HALVES, targets=np.array([2, 29]))
+        np.testing.assert_allclose(found.scores[t], attack.ATTACK.score(held), rtol=1e-12)
+    some = everyone_as_target(table, labels, attack.BY_HALVES, targets=np.array([2, 29]))
     assert some.first_half.tolist() == [True, False]
     np.testing.assert_array_equal(some.scores, found.scores[[2, 29]])
 

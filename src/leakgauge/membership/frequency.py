@@ -15,6 +15,7 @@ Scores point towards membership, and the rule is exactly ``score > 0``; equality
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -243,3 +244,6 @@ ATTACK = MembershipAttack(
     _score,
     together=_together,
 )
+
+BY_HALVES = replace(ATTACK, together=None, train=lambda _: _score)
+"""The same, but in games the shadow models of either half of a table judge the other half."""

@@ -423,7 +423,7 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
 
 
 def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | None) -> Finding | None:
-    """The odds among the records that LiRA is surest of in games, held against the same limit; ``None`` without any.
+    """The odds among the records of the highest scores of each game, held against the same limit; ``None`` without any.
 
     A few records that every model of the learner gives away are too few to show in one model, and show in many.
 

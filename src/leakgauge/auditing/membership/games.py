@@ -27,6 +27,7 @@ from leakgauge.membership import (
     MembershipEvidence,
     contamination,
     everyone_as_target,
+    frequency,
     likelihood_ratio,
 )
 from leakgauge.membership.game import RecordSuccess
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 QUOTED_RATES = (0.01, 0.001)
 """False-positive rates at which true-positive rates in games are quoted."""
+
+BY_HALVES = (likelihood_ratio.BY_HALVES, frequency.BY_HALVES)
+"""Of which the first that is played looks at the records of the highest scores: the second of labels."""
 
 LARGEST_POOL = 100_000
 """Candidates whom games are played about, at most: with more, intervals that are narrow already get narrower."""
@@ -103,7 +107,7 @@ class Games:
         played: by the name of the attack.
         members: which of the records that are played about each model was trained on, bool ``[games, n]``.
         pool: places of these among the candidates, or persons, ``[n]``.
-        tails: the odds of membership among those that LiRA is surest of, by the name of the attack.
+        tails: the odds of membership among those of the highest scores, by the name of the attack.
     """
 
     played: Mapping[str, Played]
@@ -242,19 +246,21 @@ def play(
             )
         )
     execution.tell(len(playable), len(playable))
-    lira = likelihood_ratio.BY_HALVES
-    tail = _tail(table, labels, units, settings) if lira.name in played else None
-    return Games(played, units.agreed(table.members), pool, {} if tail is None else {lira.name: tail})
+    judging = next((one for one in BY_HALVES if one.name in played), None)
+    tail = None if judging is None else _tail(judging, table, labels, units, settings)
+    return Games(played, units.agreed(table.members), pool, {judging.name: tail} if judging and tail else {})
 
 
-def _tail(table: PredictionTable, labels: NDArray[np.generic], units: Units, settings: Settings) -> GamesTail | None:
-    """The records that LiRA is surest of, the models of either half attacked with those of the other.
+def _tail(
+    attack: MembershipAttack, table: PredictionTable, labels: NDArray[np.generic], units: Units, settings: Settings
+) -> GamesTail | None:
+    """The records of the highest scores, the models of either half attacked with those of the other.
 
     ``None`` where a half leaves a record without models of a kind. The bound errs with the probability that the rule's
     confidence leaves beside the advantages and the tails of the released model.
     """
     try:
-        found = everyone_as_target(table, labels, likelihood_ratio.BY_HALVES, width=settings.bin_width, units=units)
+        found = everyone_as_target(table, labels, attack, width=settings.bin_width, seed=settings.seed, units=units)
     except DataError:
         return None
     if found.first_half is None or len(np.unique(found.members.sum(axis=1))) > 1:

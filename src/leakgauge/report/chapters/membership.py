@@ -67,7 +67,7 @@ class MembershipChapter(Chapter):
         if finding.measure in TAIL_MEASURES:
             in_games = finding.measure == GAMES_TAIL_MEASURE
             which = (
-                "LiRA gives the highest scores on models of the learner"
+                "an attack gives the highest scores on models of the learner"
                 if in_games
                 else "an attack scores highest or lowest"
             )
@@ -225,16 +225,16 @@ def tail_odds(audit: AuditDocument) -> str:
 
 
 def tail_odds_in_games(audit: AuditDocument) -> str:
-    """The bound on the odds of membership among the records that LiRA is surest of in games; empty without any."""
-    tails = [attack.games.tail for attack in audit.attacks if attack.games and attack.games.tail]
+    """The bound on the odds of membership among the records of the highest scores of each game; empty without any."""
+    tails = [(attack.title, attack.games.tail) for attack in audit.attacks if attack.games and attack.games.tail]
     if not tails:
         return ""
-    found = max(tails, key=lambda tail: tail.odds)
+    title, found = max(tails, key=lambda pair: pair[1].odds)
     each = "record with the highest score" if found.k == 1 else f"{found.k:,} records with the highest scores"
     return (
-        f"In {found.n_games:,} games LiRA attacked models of the learner with shadow models of the other half. Of the "
-        f"{each} of each game, {found.n_members:,} of {found.k * found.n_games:,} in all were training records: the "
-        f"odds of membership among them are at least {number(found.odds, 2)} times those among all records."
+        f"In {found.n_games:,} games {title} attacked models of the learner with shadow models of the other half. Of "
+        f"the {each} of each game, {found.n_members:,} of {found.k * found.n_games:,} in all were training records: "
+        f"the odds of membership among them are at least {number(found.odds, 2)} times those among all records."
     )
 
 
