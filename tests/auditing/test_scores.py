@@ -328,6 +328,26 @@ def test_digits_may_hide_what_shows_beside_reference_models(
         assert "No attack that sets a threshold for each record" in one.reason
 
 
+@pytest.mark.parametrize(("effect", "verdict"), [(0.0, Verdict.PASSES), (0.3, Verdict.FAILS)])
+def test_reference_models_of_other_sizes_have_a_tail_in_games(effect: float, verdict: Verdict) -> None:
+    """Sets by coins, as most papers draw them; 20 of 1,000 records are revealed, by members of the audited model alone."""
+    rng, inside = np.random.default_rng(3), np.arange(1000) < 500
+    sets = np.concatenate([inside[None], rng.random((32, 1000)) < 0.5])
+    told = np.arange(1000) % 50 == 0
+    p = rng.uniform(0.2, 0.6, 1000) + 0.02 * rng.normal(size=sets.shape) + effect * (sets & told)
+    own, *others = np.stack([1 - p, p], axis=-1)
+    given = {"probabilities": own, "labels": np.ones(1000, dtype=int)}
+    beside = {"shadow_members": sets[1:], "shadow_scores": np.stack(others)}
+    result = audit_scores(inside, **given, **beside, settings=SETTINGS)
+    (tail,) = (one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+    assert tail.verdict is verdict
+    games = next(one.games for one in result.attacks if one.name == "lira")
+    assert games is not None
+    assert games.tail is not None
+    assert games.tail.n_inside == sets[1:].sum(axis=1).max()
+    assert games.tail.n_inside + games.tail.n_outside == 1000
+
+
 @pytest.mark.parametrize(("n", "n_seeds"), [(500, 4), (2000, 1)])
 def test_null_scores_with_enough_digits_pass_beside_reference_models(n: int, n_seeds: int) -> None:
     """No model knows its members; two models differ by 0.03 about a record, of which six decimals tell 30,000 parts.

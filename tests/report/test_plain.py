@@ -13,11 +13,12 @@ from leakgauge.auditing import Finding, Verdict
 from leakgauge.auditing.file.findings import CHECK, NOT_NEEDED, SINGLE
 from leakgauge.auditing.finding import judge
 from leakgauge.auditing.influence.findings import MEASURE_FOUND
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, games_tail_finding
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
+from leakgauge.auditing.membership.result import AttackGames
 from leakgauge.report import annex, statement, words
-from leakgauge.report.chapters import CHAPTERS
-from leakgauge.statistics import Estimate
+from leakgauge.report.chapters import CHAPTERS, membership
+from leakgauge.statistics import Estimate, GamesTail, games_tail_bound
 
 INF = math.inf
 SAID = (Path(__file__).parent / "sentences.txt").read_text("utf-8").splitlines()
@@ -226,3 +227,30 @@ def test_a_pass_by_attacks_without_shadow_models_says_so(documents) -> None:  # 
         replace(weak, rule=replace(weak.rule, advantage=None)),
     ):
         assert statement.without_shadows(other) == ""
+
+
+@pytest.mark.parametrize(
+    ("k", "n", "which"),
+    [(1, 16, "the record with the highest score"), (8, 118, "the 8 records with the highest scores")],
+)
+def test_tail_odds_in_games_are_told_with_their_counts(documents, k, n, which):
+    result = documents.passing()
+    assert membership.tail_odds_in_games(result) == ""
+    bound = games_tail_bound(n, k, 16, 300, 300, level=0.0125)
+    tail = GamesTail(bound, k, 16, n, 300, 300, 0.0125)
+    alone = Estimate(0.01, 0.0, 0.02, 0.95, "games", 600)
+    games = AttackGames(alone, alone, alone, tail=tail)
+    attacks = tuple(replace(one, games=games) if one.name == "lira" else one for one in result.attacks)
+    told = replace(result, attacks=attacks)
+    said = (
+        f"In 16 games LiRA (likelihood ratio) attacked models of the learner with shadow models of the other half. Of "
+        f"{which} of each game, {n} of {16 * k} in all were training records: the odds of membership among them are at "
+        f"least {words.number(bound, 2)} times those among all records."
+    )
+    assert membership.tail_odds_in_games(told) == said
+    finding = games_tail_finding(attacks, 1.0)
+    assert finding is not None
+    assert finding.verdict is (Verdict.FAILS if bound > math.e else Verdict.PASSES)
+    if finding.verdict is Verdict.FAILS:
+        assert f"in 16 games, {n} of {16 * k} were training records, {which} of each game" in finding.reason
+        assert "models of the learner" in statement.plain(told, finding)

@@ -60,8 +60,8 @@ class GamesTail:
         k: Records with the highest scores that are looked at in each game.
         n_games: Games: those of one half of the models.
         n_members: Members among the records looked at, over all of these games.
-        n_inside: Members in each game.
-        n_outside: Others in each game.
+        n_inside: Members in the game with most.
+        n_outside: Others in it.
         level: Probability that the bound exceeds the truth, over all sizes and both halves tried.
     """
 
@@ -157,7 +157,8 @@ def games_tail(
 
     Args:
         scores: Of each record in each game [games, n]; higher means member. Infinite values are allowed.
-        members: Which records were members, bool [games, n]; equally many in each game.
+        members: Which records were members, bool [games, n]. Where there are more in some games, the odds among all
+            records are those of the game with most.
         first_half: Which games are of the first half, bool [games].
         level: Probability that the bound may exceed the truth, in (0, 1).
         rng: Breaks ties between equal scores.
@@ -166,7 +167,7 @@ def games_tail(
         The size and half with the largest bound, or `None` where a game has no members or no others, or a half no game.
 
     Raises:
-        ValueError: If a score is NaN, the games have different numbers of members, or the level is out of range.
+        ValueError: If a score is NaN, or the level is out of range.
 
     >>> rng = np.random.default_rng(0)
     >>> members = np.stack([rng.permutation(200) < 100 for _ in range(32)])
@@ -181,12 +182,9 @@ def games_tail(
     halves = np.asarray(first_half, dtype=np.bool_)
     if np.isnan(said).any():
         raise ValueError("scores must not be NaN")
-    sizes_in = inside.sum(axis=1)
-    if len(np.unique(sizes_in)) > 1:
-        raise ValueError(f"games must have equally many members, got {sizes_in.min()} to {sizes_in.max()}")
     if not 0 < np.count_nonzero(halves) < len(halves):
         return None
-    n_inside = int(sizes_in[0])
+    n_inside = int(inside.sum(axis=1).max())
     n_outside = inside.shape[1] - n_inside
     sizes = _sizes_in_games(n_inside, n_outside)
     if not sizes:
@@ -212,8 +210,8 @@ def games_tail_bound(n: int, k: int, n_games: int, n_inside: int, n_outside: int
         n: Members among the records looked at.
         k: Records looked at in each game.
         n_games: Games.
-        n_inside: Members in each game.
-        n_outside: Others in each game.
+        n_inside: Members in the game with most.
+        n_outside: Others in it.
         level: As in `games_tail`.
 
     Returns:

@@ -19,6 +19,7 @@ from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradie
 from leakgauge.statistics import (
     SMALLEST_GROUP,
     Estimate,
+    GamesTail,
     TailOdds,
     smallest_sure_games_tail,
     smallest_sure_tail,
@@ -422,6 +423,11 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     )
 
 
+def tail_in_games(attacks: Sequence[MembershipAttackResult]) -> tuple[str, GamesTail] | None:
+    """Title and tail of the attack whose highest scores in games were looked at; ``None`` without any."""
+    return next(((one.title, one.games.tail) for one in attacks if one.games and one.games.tail), None)
+
+
 def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | None) -> Finding | None:
     """The odds among the records of the highest scores of each game, held against the same limit; ``None`` without any.
 
@@ -431,10 +437,10 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         attacks: what they achieved.
         dtp: limit on DTP in nats.
     """
-    found = [(attack.title, attack.games.tail) for attack in attacks if attack.games and attack.games.tail]
-    if not found:
+    found = tail_in_games(attacks)
+    if found is None:
         return None
-    (title, tail), limit = max(found, key=lambda pair: pair[1].odds), largest_odds(dtp)
+    (title, tail), limit = found, largest_odds(dtp)
     estimate, n_records = seen_odds_in_games(tail), tail.k * tail.n_games
     if tail.odds > limit:
         each = "record with the highest score" if tail.k == 1 else f"{tail.k:,} records with the highest scores"

@@ -263,8 +263,7 @@ def _tail(
         found = everyone_as_target(table, labels, attack, width=settings.bin_width, seed=settings.seed, units=units)
     except DataError:
         return None
-    if found.first_half is None or len(np.unique(found.members.sum(axis=1))) > 1:
-        return None
+    assert found.first_half is not None
     rng = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed)
     return games_tail(found.scores, found.members, found.first_half, level=(1 - settings.rule.confidence) / 4, rng=rng)
 

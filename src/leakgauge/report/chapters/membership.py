@@ -6,7 +6,12 @@ from typing import Any
 
 from leakgauge.auditing import AuditDocument, Finding, MembershipAttackResult, Verdict
 from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
-from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE, TAIL_MEASURES, largest_on_model
+from leakgauge.auditing.membership.findings import (
+    GAMES_TAIL_MEASURE,
+    TAIL_MEASURES,
+    largest_on_model,
+    tail_in_games,
+)
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
@@ -226,10 +231,10 @@ def tail_odds(audit: AuditDocument) -> str:
 
 def tail_odds_in_games(audit: AuditDocument) -> str:
     """The bound on the odds of membership among the records of the highest scores of each game; empty without any."""
-    tails = [(attack.title, attack.games.tail) for attack in audit.attacks if attack.games and attack.games.tail]
-    if not tails:
+    tail = tail_in_games(audit.attacks)
+    if tail is None:
         return ""
-    title, found = max(tails, key=lambda pair: pair[1].odds)
+    title, found = tail
     each = "record with the highest score" if found.k == 1 else f"{found.k:,} records with the highest scores"
     return (
         f"In {found.n_games:,} games {title} attacked models of the learner with shadow models of the other half. Of "
