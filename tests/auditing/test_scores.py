@@ -330,7 +330,7 @@ def test_digits_may_hide_what_shows_beside_reference_models(
 
 @pytest.mark.parametrize(("effect", "verdict"), [(0.0, Verdict.PASSES), (0.3, Verdict.FAILS)])
 def test_reference_models_of_other_sizes_have_a_tail_in_games(effect: float, verdict: Verdict) -> None:
-    """Sets by coins, as most papers draw them; 20 of 1,000 records are revealed, by members of the audited model alone."""
+    """Sets by coins, as most papers draw them; 20 of 1,000 records are revealed by models that were trained on them."""
     rng, inside = np.random.default_rng(3), np.arange(1000) < 500
     sets = np.concatenate([inside[None], rng.random((32, 1000)) < 0.5])
     told = np.arange(1000) % 50 == 0

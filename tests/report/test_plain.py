@@ -240,10 +240,11 @@ def test_tail_odds_in_games_are_told_with_their_counts(documents, k, n, which):
     tail = GamesTail(bound, k, 16, n, 300, 300, 0.0125)
     alone = Estimate(0.01, 0.0, 0.02, 0.95, "games", 600)
     games = AttackGames(alone, alone, alone, tail=tail)
-    attacks = tuple(replace(one, games=games) if one.name == "lira" else one for one in result.attacks)
+    *others, last = result.attacks
+    attacks = (*others, replace(last, games=games))
     told = replace(result, attacks=attacks)
     said = (
-        f"In 16 games LiRA (likelihood ratio) attacked models of the learner with shadow models of the other half. Of "
+        f"In 16 games {last.title} attacked models of the learner with shadow models of the other half. Of "
         f"{which} of each game, {n} of {16 * k} in all were training records: the odds of membership among them are at "
         f"least {words.number(bound, 2)} times those among all records."
     )
