@@ -164,7 +164,8 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int) 
     assert tail.threshold == pytest.approx(math.e)
     assert tail.estimate is not None
     assert tail.estimate.low > math.e
-    assert "LiRA (likelihood ratio) identifies training records of the learner's models: in 16 games" in tail.reason
+    assert "LiRA (likelihood ratio) identifies training records of the learner's models: of the " in tail.reason
+    assert "in each of 16 games" in tail.reason
     assert tail.remedy
     found = result.attacks[0].games.tail  # type: ignore[union-attr]
     assert found is not None

@@ -253,5 +253,5 @@ def test_tail_odds_in_games_are_told_with_their_counts(documents, k, n, which):
     assert finding is not None
     assert finding.verdict is (Verdict.FAILS if bound > math.e else Verdict.PASSES)
     if finding.verdict is Verdict.FAILS:
-        assert f"in 16 games, {n} of {16 * k} were training records, {which} of each game" in finding.reason
+        assert f"of {which} in each of 16 games, {n} of {16 * k} were training records" in finding.reason
         assert "models of the learner" in statement.plain(told, finding)

@@ -446,9 +446,9 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         each = "record with the highest score" if tail.k == 1 else f"{tail.k:,} records with the highest scores"
         return Finding(
             "membership", GAMES_TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
-            f"{title} identifies training records of the learner's models: in {tail.n_games:,} games, "
-            f"{tail.n_members:,} of {n_records:,} were training records, the {each} of each game. The odds of "
-            f"membership among them are at least {tail.odds:.3g} times those among all records (limit {limit:.3g})",
+            f"{title} identifies training records of the learner's models: of the {each} in each of {tail.n_games:,} "
+            f"games, {tail.n_members:,} of {n_records:,} were training records. The odds of membership among "
+            f"them are at least {tail.odds:.3g} times those among all records (limit {limit:.3g})",
             "inspect the most exposed records, group rare values, or train with stronger regularisation",
         )  # fmt: skip
     fewest = smallest_sure_games_tail(tail, odds=limit)
