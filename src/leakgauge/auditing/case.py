@@ -55,6 +55,9 @@ MOST_ERRORS_APART, ALIKE_LEVEL = 2.0, 0.05
 N_ASKED_ALONE = 100
 """Of these, each in a query of its own: a model may answer a single row as it answers no batch."""
 
+FEW_ASKED_ALONE = 10
+"""The same of code that is known to answer alike, where each call takes as long as one about all."""
+
 BATCH_ROUNDING = 1e-4
 """Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
 
@@ -420,7 +423,7 @@ def _drawn_again(units: Units, n_train: int, rng: np.random.Generator) -> Indice
 
 def _again(model: Model, rows: Floats, n_classes: int) -> Floats:
     """What a model answers about rows ``[m, d]``, the first by themselves if it can: of those it cannot NaN."""
-    alone, told = rows[:N_ASKED_ALONE], []
+    alone, told = rows[: N_ASKED_ALONE if model.may_remember else FEW_ASKED_ALONE], []
     for row in alone:
         try:
             told.append(answers(model, row[None], n_classes))

@@ -72,8 +72,8 @@ MOST_SUM_DECIMALS = 3
 NEARLY, MOSTLY, MANY_NEARLY, MOST_NEARLY = 0.05, 0.5, 20, 3
 """Of the last decimal place that most of so many numbers are off, and decimals with which that is looked for."""
 
-A_FEW = 1000
-"""Numbers that are looked at first."""
+A_FEW, VERY_FEW = 1000, 20
+"""Numbers that are looked at first, and before those where a thousand grids are tried."""
 
 MOST_DIFFER = 0.5
 """Share of the records with other scores than the most frequent one whose score is theirs alone; of few trees fewer."""
@@ -394,7 +394,8 @@ def _grid(values: Floats) -> tuple[Grid, int] | None:
     some = values[:: max(1, len(values) // A_FEW)]
     if (n := n_decimals(some, MOST_DECIMALS)) is not None and (n := n_decimals(values, MOST_DECIMALS)) is not None:
         return Grid.DECIMALS, n
-    for n in range(2, MOST_PARTS + 1):
+    parts = np.arange(2, MOST_PARTS + 1)
+    for n in parts[_are_whole(some[:VERY_FEW, None] * parts).all(axis=0)].tolist():
         if _are_whole(some * n).all() and _are_whole(values * n).all():
             steps = np.diff(np.unique(np.round(values * n)))
             if len(steps) and np.mean(steps == 1) >= NEXT_TO_EACH_OTHER:
