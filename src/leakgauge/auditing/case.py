@@ -18,6 +18,7 @@ from leakgauge.auditing.membership.measurement import (
     n_set_aside,
     nearby,
     train_shadows,
+    unseen_categories,
     wants_copies,
     wants_models_without,
     wants_shadows,
@@ -37,12 +38,21 @@ from leakgauge.membership import ModelsWithout
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind, Model, answers, answers_with_sums, kind_of, label_logs
-from leakgauge.models.sklearn import GIVE_THOSE, other_columns
+from leakgauge.models.sklearn import GIVE_THOSE, keeps_values, other_columns
 from leakgauge.progress import Stage
 from leakgauge.records import Native, Records, Units, concatenate, record_codes
 from leakgauge.streams import AuditStream
-from leakgauge.training import Execution, PredictionTable, Randomness, everything, train_many
+from leakgauge.training import (
+    Execution,
+    Learner,
+    PredictionTable,
+    Randomness,
+    SklearnLearner,
+    everything,
+    train_many,
+)
 from leakgauge.training.engines import STOPPING
+from leakgauge.training.learners import trained
 
 A = TypeVar("A", bound=Answer)
 
@@ -355,7 +365,7 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
             n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
             if settings.released is ReleasedOutputs.AS_IS:
                 rng = AuditStream.NEARBY.generator(settings.seed)
-                near, asked_nearby = nearby(what.model, everyone, kind, told, rng)
+                near, asked_nearby = nearby(what.model, everyone, len(what.train), kind, told, rng)
                 beside = near if sums is None else [sums, *near]
         except UserCodeError as error:
             differ = _other_columns(what)
@@ -377,10 +387,19 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
             execution=execution.alone,
         )
         kind, told = table.kind, table.answers[0]
+        keeps = _keeps_values(what.learner) or unseen_categories(everyone, len(what.train))
+        if settings.released is ReleasedOutputs.AS_IS and not table.failures and keeps:
+            model = trained(what.learner, what.train, seed=int(table.seeds[0])).model
+            draws = AuditStream.NEARBY.generator(settings.seed)
+            beside, asked_nearby = nearby(model, everyone, len(what.train), kind, told, draws)
     released = released_kind(kind, settings)
     answered = settings.release(told) if kind is AnswerKind.PROBABILITIES else told
     columns = np.stack(beside, axis=1) if beside else np.empty((len(told), 0))
     return _Released(released, answered, n_moved, n_again, columns, asked_nearby)
+
+
+def _keeps_values(learner: Learner) -> bool:
+    return isinstance(learner, SklearnLearner) and keeps_values(learner.estimator)
 
 
 def _told(model: Model, features: Floats, n_classes: int, rng: np.random.Generator) -> tuple[Floats, Floats | None]:

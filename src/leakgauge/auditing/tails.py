@@ -38,14 +38,19 @@ def seen_odds_in_games(tail: GamesTail) -> Estimate:
     return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - tail.level, method, n)
 
 
-def fits_in_games(tail: GamesTail, n_games: int, level: float) -> bool:
-    """Whether tail odds in games follow from their counts, of so many games in all, at a level."""
+def tail_level(confidence: float) -> float:
+    """The probability that tail odds in games err: what a rule's confidence leaves beside all else."""
+    return (1 - confidence) / 4
+
+
+def fits_in_games(tail: GamesTail, n_games: int, confidence: float) -> bool:
+    """Whether tail odds in games follow from their counts, of so many games in all; units of rows share the level."""
     counts = tail.n_members, tail.k, tail.n_games, tail.n_inside, tail.n_outside
     return (
         min(tail.n_games, tail.n_inside, tail.n_outside) > 0
         and tail.n_games < n_games
-        and math.isclose(tail.level, level, rel_tol=ROUNDING)
-        and math.isclose(games_tail_bound(*counts, level=level), tail.odds, rel_tol=ROUNDING)
+        and any(math.isclose(tail.level, tail_level(confidence) / n, rel_tol=ROUNDING) for n in (1, 2))
+        and math.isclose(games_tail_bound(*counts, level=tail.level), tail.odds, rel_tol=ROUNDING)
     )
 
 

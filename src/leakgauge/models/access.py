@@ -48,6 +48,11 @@ class Queried:
         """Whether it is code that may answer by what it was asked before, or together with."""
         return True
 
+    @property
+    def keeps_values(self) -> bool:
+        """Whether a part of it keeps values of its training records, which answers to changed records may show."""
+        return False
+
     def last_columns(self, X: Floats) -> Floats | None:
         """What the last part of the model reads of the queries ``X [m, d]``, ``[m, e]``, where others make it first.
 

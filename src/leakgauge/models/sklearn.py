@@ -42,6 +42,9 @@ CALLING = ("FunctionTransformer",)
 """Estimators of `STEADY` that call code of others."""
 
 
+KEEPING = ("QuantileTransformer", "KNNImputer", "IsotonicRegression", "SplineTransformer")
+"""Estimators whose answers bend, or jump, at values of training records."""
+
 MOST_LAST_NUMBERS = 50_000_000
 """Numbers that the last step of a pipeline reads, at most, where they are to be held."""
 
@@ -52,6 +55,13 @@ GIVE_THOSE = (
 """What to do where :func:`other_columns` says something."""
 
 
+def keeps_values(estimator: Any) -> bool:
+    """Whether a part of an estimator is one of `KEEPING`."""
+    with user_code(name_of(estimator), "get_params"):
+        parts = [estimator, *estimator.get_params().values()]
+    return any(type(part).__name__ in KEEPING for part in parts)
+
+
 class _Fitted:
     """A fitted estimator, and how the encoded features are decoded for it."""
 
@@ -59,6 +69,11 @@ class _Fitted:
         self.estimator = estimator
         self.schema = checked_schema(schema)
         self._columns = _class_columns(estimator, schema) if schema.classes else []
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether a part of it is one of `KEEPING`."""
+        return keeps_values(self.estimator)
 
     @property
     def may_remember(self) -> bool:

@@ -59,7 +59,7 @@ def contradictions(
         ):
             yield f"the tail odds of {attack.title} do not fit their counts"
         in_games = None if attack.games is None else attack.games.tail
-        if in_games is not None and not fits_in_games(in_games, part.n_games, (1 - rule.confidence) / 4):
+        if in_games is not None and not fits_in_games(in_games, part.n_games, rule.confidence):
             yield f"the tail odds of {attack.title} in games do not fit their counts"
     played = any(attack.games is not None for attack in part.attacks)
     if played is not (part.n_games > 0):

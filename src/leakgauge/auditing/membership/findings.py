@@ -39,6 +39,9 @@ JUDGED_ALONE = tuple(attack.name for attack in ATTACKS if attack.needs_populatio
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 GAMES_TAIL_MEASURE = "tail odds in games"
 
+OF_GAMES_TAIL = ("lira", "frequency")
+"""Attacks of which one has tail odds in games, where they are played."""
+
 TAIL_MEASURES = (MEMBERSHIP_TAIL_MEASURE, GAMES_TAIL_MEASURE)
 """Whose limits are derived of that on DTP."""
 
@@ -437,10 +440,17 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         attacks: what they achieved.
         dtp: limit on DTP in nats.
     """
-    found = tail_in_games(attacks)
+    found, limit = tail_in_games(attacks), largest_odds(dtp)
     if found is None:
-        return None
-    (title, tail), limit = found, largest_odds(dtp)
+        if not any(one.name in OF_GAMES_TAIL and one.games is not None for one in attacks):
+            return None
+        return Finding(
+            "membership", GAMES_TAIL_MEASURE, None, 1.0, limit, Verdict.CANNOT_TELL,
+            "the result lacks the tail odds in games: half of the shadow models leaves some record in all of their "
+            "training sets or in none",
+            "train more shadow models, or audit the model again with this version",
+        )  # fmt: skip
+    title, tail = found
     estimate, n_records = seen_odds_in_games(tail), tail.k * tail.n_games
     if tail.odds > limit:
         each = "record with the highest score" if tail.k == 1 else f"{tail.k:,} records with the highest scores"

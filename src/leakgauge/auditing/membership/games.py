@@ -19,6 +19,7 @@ from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.tails import tail_level
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import (
@@ -256,16 +257,20 @@ def _tail(
 ) -> GamesTail | None:
     """The records of the highest scores, the models of either half attacked with those of the other.
 
-    ``None`` where a half leaves a record without models of a kind. The bound errs with the probability that the rule's
-    confidence leaves beside the advantages and the tails of the released model.
+    Persons by the mean score of their rows, and by the largest: one row that is revealed is enough. ``None`` where a
+    half leaves a record without models of a kind. The bound errs with the probability that the rule's confidence leaves
+    beside the advantages and the tails of the released model.
     """
     try:
-        found = everyone_as_target(table, labels, attack, width=settings.bin_width, seed=settings.seed, units=units)
+        found = everyone_as_target(table, labels, attack, width=settings.bin_width, seed=settings.seed)
     except DataError:
         return None
     assert found.first_half is not None
-    rng = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed)
-    return games_tail(found.scores, found.members, found.first_half, level=(1 - settings.rule.confidence) / 4, rng=rng)
+    rng, members = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed), units.agreed(found.members)
+    ways = [found.scores] if units.single else [units.mean(found.scores), units.largest(found.scores)]
+    level = tail_level(settings.rule.confidence) / len(ways)
+    tails = [games_tail(scores, members, found.first_half, level=level, rng=rng) for scores in ways]
+    return max(filter(None, tails), key=lambda tail: tail.odds, default=None)
 
 
 def _pool(n: int, seed: int) -> Indices:

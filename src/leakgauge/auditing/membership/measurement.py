@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,7 +28,7 @@ from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import possible_settings
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
     ATTACKS,
@@ -235,37 +235,62 @@ HARDLY = (1e-3, 1e-6)
 LITTLE = 0.1
 """The same by which it is changed a little, either way."""
 
+FEW_MISSING = 4
+"""Columns at most of which a number is left out, each by itself, where a model keeps values of training records."""
+
 MOST_CHANGED = 50_000_000
 """Numbers of records that are held changed."""
 
 
+def unseen_categories(everyone: Records, n_train: int) -> dict[int, float]:
+    """Columns of categories of which the holdout has one that no training record has, and one such category of each.
+
+    The first few of them. A model knows nothing of such a category: whoever has one it answers as it would without.
+    """
+    found = dict[int, float]()
+    for place, column in enumerate(everyone.schema.columns):
+        if column.is_categorical and len(found) < FEW_MISSING:
+            values = everyone.features[:, place]
+            unseen = np.setdiff1d(values[n_train:], values[:n_train])
+            if len(unseen):
+                found[place] = float(unseen[0])
+    return found
+
+
 def asks_nearby(model: Model, everyone: Records, kind: AnswerKind) -> bool:
     """Whether it is asked about records that are hardly changed, see :func:`nearby`."""
+    keeps = model.may_remember or model.keeps_values
+    return keeps and may_ask_changed(model, everyone, kind) and bool(_numeric(everyone).any())
+
+
+def may_ask_changed(model: Model, everyone: Records, kind: AnswerKind) -> bool:
+    """Whether it can be asked about changed records."""
     return (
-        model.may_remember
-        and kind is not AnswerKind.LABELS
+        kind is not AnswerKind.LABELS
         and not isinstance(model, RemoteModel)
         and not everyone.schema.array.sparse
         and not everyone.schema.one_hot
         and everyone.features.size <= MOST_CHANGED
-        and bool(_numeric(everyone).any())
     )
 
 
 def nearby(
-    model: Model, everyone: Records, kind: AnswerKind, told: Floats, rng: np.random.Generator
+    model: Model, everyone: Records, n_train: int, kind: AnswerKind, told: Floats, rng: np.random.Generator
 ) -> tuple[list[Floats], bool]:
     """How what is said of each record differs from what is said of changed ones ``[n]``, in some ways, code willing.
 
     Of probabilities by the logits of the record's own class, of values by these. An answer for a member alone, kept in
     a table, or off the rest by more than a smooth function changes, is told by it: from a record that is hardly
     changed, and by how far it is from the middle of two that are changed a little in opposite directions, which is
-    little for what is nearly linear. Numbers alone are changed, whole ones to whole ones. Known code answers alike;
-    queries to an endpoint cost; and answers that are labels are asked about in their own way.
+    little for what is nearly linear. Numbers alone are changed, whole ones to whole ones. Known code answers alike, but
+    for what keeps values of training records: there answers bend, which shows in two opposite changes that are small,
+    or a record is its own nearest neighbour, which shows where a number of it is missing. Queries to an endpoint cost;
+    and answers that are labels are asked about in their own way.
 
     Args:
         model: what is asked.
         everyone: members and others.
+        n_train: members, who come first.
         kind: of its answers.
         told: what it answered about them.
         rng: draws the changes, and in which order it is asked.
@@ -273,9 +298,23 @@ def nearby(
     Returns:
         The differences, and whether it answered about all changes.
     """
+    features = everyone.features.astype(np.float64)
+    unseen = unseen_categories(everyone, n_train) if may_ask_changed(model, everyone, kind) else {}
+
+    def signal(answered: Floats) -> Floats:
+        if kind is AnswerKind.VALUES:
+            return answered[:, 0]
+        return likelihood_ratio.confidences(answered, everyone.labels)
+
+    def asked(changed: Floats) -> Floats:
+        order = rng.permutation(len(changed))
+        queries = changed[order].astype(everyone.features.dtype)
+        return signal(answers(model, queries, len(everyone.schema.classes))[np.argsort(order)])
+
+    own, found = signal(told), list[Floats]()
     if not asks_nearby(model, everyone, kind):
-        return [], False
-    features, columns = everyone.features.astype(np.float64), np.flatnonzero(_numeric(everyone))
+        return [*found, *_without_category(features, unseen, own, asked)], False
+    columns = np.flatnonzero(_numeric(everyone))
     held = features[:, columns]
     whole = np.array([everyone.schema.columns[place].dtype in INTEGERS for place in columns])
     signs = np.where(rng.random(held.shape) < 0.5, -1.0, 1.0)
@@ -283,24 +322,35 @@ def nearby(
     steps = np.maximum(LITTLE * spread, [_smallest_step(column) for column in held.T])
     steps = np.where(whole, np.round(steps), steps)
 
-    def signal(answered: Floats) -> Floats:
-        if kind is AnswerKind.VALUES:
-            return answered[:, 0]
-        return likelihood_ratio.confidences(answered, everyone.labels)
-
     def of(changes: Floats) -> Floats:
-        order, changed = rng.permutation(len(features)), features.copy()
+        changed = features.copy()
         changed[:, columns] = np.clip(held + changes, low, high)
-        queries = changed[order].astype(everyone.features.dtype)
-        return signal(answers(model, queries, len(everyone.schema.classes))[np.argsort(order)])
+        return asked(changed)
 
-    own, found = signal(told), list[Floats]()
     hardly = [] if whole.all() else [(size * spread * ~whole * signs,) for size in HARDLY]
     every = [*hardly, (steps * signs, -steps * signs)]
-    for changes in every:
-        with suppress(ModelError):  # of the records themselves it has answered
+    n_all = len(every)
+    if model.keeps_values:
+        every += [(change, -change) for (change,) in hardly]
+        missing = np.flatnonzero(~whole)[:FEW_MISSING]
+        every += [(np.where(np.arange(len(columns)) == one, np.nan, 0.0),) for one in missing]
+    answered = 0
+    for place, changes in enumerate(every):
+        with suppress(ModelError, DataError):  # of the records themselves it has answered
             found.append(len(changes) * own - sum(of(one) for one in changes))
-    return found, len(found) == len(every)
+            answered += place < n_all
+    return [*found, *_without_category(features, unseen, own, asked)], answered == n_all
+
+
+def _without_category(
+    features: Floats, unseen: Mapping[int, float], own: Floats, asked: Callable[[Floats], Floats]
+) -> Iterator[Floats]:
+    """How answers differ from those about the same records with a category that no training record has ``[n]``."""
+    for place, category in unseen.items():
+        changed = features.copy()
+        changed[:, place] = category
+        with suppress(ModelError, DataError):
+            yield own - asked(changed)
 
 
 def _numeric(records: Records) -> Flags:
