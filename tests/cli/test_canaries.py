@@ -317,7 +317,6 @@ BROKEN = {
     "names twice": raw("train.csv", f"{NUMBER},{NUMBER},ill\n1,2,3\n".encode()),
     "text among numbers": changed(age=CELL),
     "an infinite number": changed(age="inf"),
-    "a missing number": changed(age=None),
     "a missing label": changed(ill=None),
     "declared numeric": configured(FILES.replace('role = "sensitive"', 'type = "numeric"') + RECIPE),
     "ordinal without order": configured(FILES.replace('role = "sensitive"', 'type = "ordinal"') + RECIPE),

@@ -175,7 +175,7 @@ def games_tail(
     >>> scores[:, :8] = np.where(members[:, :8], 9, -9)  # 8 of 200 records are given away, half of them in each game
     >>> tail = games_tail(scores, members, np.arange(32) < 16, level=0.0125, rng=rng)
     >>> tail.k, tail.n_members, tail.n_games, tail.odds > math.e
-    (2, 32, 16, True)
+    (2, 31, 16, True)
     """
     level = check_fraction("level", level)
     said, inside = np.asarray(scores, dtype=np.float64), np.asarray(members, dtype=np.bool_)
