@@ -174,6 +174,23 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int) 
     assert result.verdict is Verdict.FAILS
 
 
+@pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (60, Verdict.FAILS)])
+def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Verdict) -> None:
+    """With alpha = 30 their own outputs hardly move; whose coefficient is 0 shows in all outputs, in each game."""
+    train, holdout = wages(n_alone, n=1000)
+    result = audit(Ridge(30.0).fit(*train), train=train, holdout=holdout, settings=Settings())
+    tail = of(result, GAMES_TAIL_MEASURE)
+    assert tail.verdict is verdict
+    tails = {one.name: one.games.tail for one in result.attacks if one.games and one.games.tail}
+    assert sorted(tails) == ["influence", "lira"]
+    assert [one.level for one in tails.values()] == pytest.approx([0.00625, 0.00625])
+    assert tails["lira"].odds < math.e
+    if n_alone:
+        assert tail.reason.startswith("Influence (all outputs) identifies training records")
+        assert tail.estimate is not None
+        assert tail.estimate.low == tails["influence"].odds
+
+
 @pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (30, Verdict.FAILS)])
 def test_labels_reveal_a_few_in_every_model_of_the_learner(n_alone: int, verdict: Verdict) -> None:
     """The label of who has a category of her own, against the trend, which models without her never give."""

@@ -427,8 +427,9 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
 
 
 def tail_in_games(attacks: Sequence[MembershipAttackResult]) -> tuple[str, GamesTail] | None:
-    """Title and tail of the attack whose highest scores in games were looked at; ``None`` without any."""
-    return next(((one.title, one.games.tail) for one in attacks if one.games and one.games.tail), None)
+    """Title and tail of the attack with the largest tail odds in games; ``None`` without any."""
+    tails = [(one.title, one.games.tail) for one in attacks if one.games and one.games.tail]
+    return max(tails, key=lambda pair: pair[1].odds, default=None)
 
 
 def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | None) -> Finding | None:

@@ -29,6 +29,7 @@ from leakgauge.membership import (
     contamination,
     everyone_as_target,
     frequency,
+    influences,
     likelihood_ratio,
 )
 from leakgauge.membership.game import RecordSuccess
@@ -224,7 +225,7 @@ def play(
     if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
-    pool, played = _pool(len(units), settings.seed), dict[str, Played]()
+    pool, played, tailed = _pool(len(units), settings.seed), dict[str, Played](), dict[str, list[RecordSuccess]]()
     if len(pool) < len(units):
         rows, of_row = units.rows_of(pool)
         table, labels, units = table.about(rows), labels[rows], Units(of_row)
@@ -233,43 +234,59 @@ def play(
         without = None if without is None else without.about(rows)
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
-        played[one.name] = Played.of(
-            everyone_as_target(
-                table,
-                labels,
-                one,
-                width=settings.bin_width,
-                seed=settings.seed,
-                features=features,
-                columns=columns,
-                models_without=without,
-                units=units,
-            )
+        success = everyone_as_target(
+            table,
+            labels,
+            one,
+            width=settings.bin_width,
+            seed=settings.seed,
+            features=features,
+            columns=columns,
+            models_without=without,
+            units=units,
         )
+        played[one.name] = Played.of(success)
+        if one is influences.ATTACK:
+            tailed[one.name] = [success]
     execution.tell(len(playable), len(playable))
     judging = next((one for one in BY_HALVES if one.name in played), None)
-    tail = None if judging is None else _tail(judging, table, labels, units, settings)
-    return Games(played, units.agreed(table.members), pool, {judging.name: tail} if judging and tail else {})
+    if judging is not None:
+        tailed[judging.name] = _by_halves(judging, table, labels, units, settings)
+    tails = {name: _tail(ways, settings, among=len(tailed)) for name, ways in tailed.items()}
+    found = {name: tail for name, tail in tails.items() if tail is not None}
+    return Games(played, units.agreed(table.members), pool, found)
 
 
-def _tail(
+def _by_halves(
     attack: MembershipAttack, table: PredictionTable, labels: NDArray[np.generic], units: Units, settings: Settings
-) -> GamesTail | None:
-    """The records of the highest scores, the models of either half attacked with those of the other.
+) -> list[RecordSuccess]:
+    """Games in which the models of either half are attacked with those of the other.
 
-    Persons by the mean score of their rows, and by the largest: one row that is revealed is enough. ``None`` where a
-    half leaves a record without models of a kind. The bound errs with the probability that the rule's confidence leaves
-    beside the advantages and the tails of the released model.
+    Persons by the mean score of their rows, and by the largest: one row that is revealed is enough. None where a half
+    leaves a record without models of a kind.
     """
     try:
         found = everyone_as_target(table, labels, attack, width=settings.bin_width, seed=settings.seed)
     except DataError:
-        return None
-    assert found.first_half is not None
-    rng, members = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed), units.agreed(found.members)
+        return []
+    members = units.agreed(found.members)
     ways = [found.scores] if units.single else [units.mean(found.scores), units.largest(found.scores)]
-    level = tail_level(settings.rule.confidence) / len(ways)
-    tails = [games_tail(scores, members, found.first_half, level=level, rng=rng) for scores in ways]
+    return [replace(found, scores=scores, members=members) for scores in ways]
+
+
+def _tail(ways: Sequence[RecordSuccess], settings: Settings, *, among: int) -> GamesTail | None:
+    """The records of the highest scores in such games, scored in one way or another; ``None`` without any.
+
+    The bounds of so many attacks err with the probability that the rule's confidence leaves beside the advantages and
+    the tails of the released model.
+    """
+    rng = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed)
+    level = tail_level(settings.rule.confidence) / (among * max(1, len(ways)))
+    tails = [
+        games_tail(one.scores, one.members, one.first_half, level=level, rng=rng)
+        for one in ways
+        if one.first_half is not None
+    ]
     return max(filter(None, tails), key=lambda tail: tail.odds, default=None)
 
 

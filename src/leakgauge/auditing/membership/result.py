@@ -47,8 +47,8 @@ class AttackGames:
         auc_population: the same of the learner on data like these.
         tpr: true-positive rates at 1 % and 0.1 %.
         tail: odds of membership among the records with the highest scores of each game, bounded from below, where the
-            models of either half are attacked with those of the other; of LiRA, or of labels Long's frequency attack,
-            ``None`` of others, and in documents of schema versions before 2.5.
+            models of either half are attacked with those of the other; of LiRA (of labels Long's frequency attack) and
+            influence, ``None`` of others, and in documents of schema versions before 2.5.
     """
 
     pool: Estimate
