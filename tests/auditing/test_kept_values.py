@@ -98,10 +98,9 @@ def test_whose_category_is_in_no_training_record_is_told(n_alone: int, fails: bo
 
 def test_categories_that_no_training_record_has() -> None:
     """The first of each column, of the first few columns."""
-    X = np.array([["a", "x"], ["b", "x"], ["c", "x"], ["d", "x"]], dtype=object)
-    frame = pd.DataFrame(X, columns=["one", "two"]).assign(number=[1.0, 2.0, 3.0, 4.0], y=["n", "y", "n", "y"])
-    records = Records.from_frame(frame, target="y")
+    frame = pd.DataFrame({"one": list("aabbccdd"), "two": list("xxxxxxxx"), "text": list("stuvwxyz")})
+    records = Records.from_frame(frame.assign(number=np.arange(8.0) ** 2, y=list("nynynyny")), target="y")
     categories = records.schema.columns[0].categories
-    assert [categories[int(code)] for code in unseen_categories(records, 2).values()] == ["c"]
-    assert list(unseen_categories(records, 2)) == [0]
-    assert unseen_categories(records, 4) == {}
+    assert [categories[int(code)] for code in unseen_categories(records, 4).values()] == ["c"]
+    assert list(unseen_categories(records, 4)) == [0]  # of texts each is one record's
+    assert unseen_categories(records, 8) == {}

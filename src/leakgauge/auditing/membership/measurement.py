@@ -245,11 +245,12 @@ MOST_CHANGED = 50_000_000
 def unseen_categories(everyone: Records, n_train: int) -> dict[int, float]:
     """Columns of categories of which the holdout has one that no training record has, and one such category of each.
 
-    The first few of them. A model knows nothing of such a category: whoever has one it answers as it would without.
+    The first few of them; texts that hardly any record shares are no categories. A model knows nothing of such a
+    category: whoever has one it answers as it would without.
     """
-    found = dict[int, float]()
+    found, counts = dict[int, float](), everyone.schema.n_categories
     for place, column in enumerate(everyone.schema.columns):
-        if column.is_categorical and len(found) < FEW_MISSING:
+        if column.is_categorical and counts[place] <= len(everyone) / 2 and len(found) < FEW_MISSING:
             values = everyone.features[:, place]
             unseen = np.setdiff1d(values[n_train:], values[:n_train])
             if len(unseen):
