@@ -389,9 +389,10 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
         kind, told = table.kind, table.answers[0]
         keeps = _keeps_values(what.learner) or unseen_categories(everyone, len(what.train))
         if settings.released is ReleasedOutputs.AS_IS and not table.failures and keeps:
-            model = trained(what.learner, what.train, seed=int(table.seeds[0])).model
             draws = AuditStream.NEARBY.generator(settings.seed)
-            beside, asked_nearby = nearby(model, everyone, len(what.train), kind, told, draws)
+            with suppress(DataError, ModelError):  # an engine may find models that the learner's own solver does not
+                model = trained(what.learner, what.train, seed=int(table.seeds[0])).model
+                beside, asked_nearby = nearby(model, everyone, len(what.train), kind, told, draws)
     released = released_kind(kind, settings)
     answered = settings.release(told) if kind is AnswerKind.PROBABILITIES else told
     columns = np.stack(beside, axis=1) if beside else np.empty((len(told), 0))
