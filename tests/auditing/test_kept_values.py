@@ -96,6 +96,18 @@ def test_whose_category_is_in_no_training_record_is_told(n_alone: int, fails: bo
         assert itself(result)[0] > 0.3
 
 
+def test_null_a_model_of_other_people_does_not_tell_whose_category_is_new() -> None:
+    """Of 400 of 1,000 with a title of their own it knows neither members nor others."""
+    failed = 0
+    for seed in range(8):
+        (train, holdout), (others, _) = people(400, seed), people(400, seed + 100)
+        others = others.assign(title=others["title"].where(~others["title"].str.startswith("title"), "an older title"))
+        model = counts().fit(others[["age", "title"]], others["visits"])
+        result = audit(model, train=train, holdout=holdout, target="visits", settings=SETTINGS)
+        failed += itself(result)[1] is Verdict.FAILS
+    assert failed <= 1  # each is with probability below 0.025
+
+
 def test_categories_that_no_training_record_has() -> None:
     """The first of each column, of the first few columns."""
     frame = pd.DataFrame({"one": list("aabbccdd"), "two": list("xxxxxxxx"), "text": list("stuvwxyz")})

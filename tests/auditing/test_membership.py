@@ -19,7 +19,12 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.consistency import contradictions
-from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE, MEMBERSHIP_TAIL_MEASURE, tail_finding
+from leakgauge.auditing.membership.findings import (
+    GAMES_TAIL_MEASURE,
+    MEMBERSHIP_TAIL_MEASURE,
+    games_tail_finding,
+    tail_finding,
+)
 from leakgauge.auditing.membership.measurement import of_either_draw
 from leakgauge.auditing.overlap import Overlap, allowance, holdout_repeats, note
 from leakgauge.defences import Unchanged
@@ -208,6 +213,24 @@ def test_labels_reveal_a_few_in_every_model_of_the_learner(n_alone: int, verdict
     if n_alone:
         assert [one for one in result.findings if one.verdict is Verdict.FAILS] == [tail]
         assert "Long frequency attack identifies training records" in tail.reason
+
+
+def test_a_tail_in_games_that_is_missing_does_not_pass() -> None:
+    """Where half of the models leaves a record in all or none, and where a document lacks it beside another attack's."""
+    train, holdout = wages(0)
+    result = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings())
+    lost = [
+        replace(one, games=replace(one.games, tail=None)) if one.name == "lira" and one.games else one
+        for one in result.attacks
+    ]
+    assert any(one.games and one.games.tail for one in lost), "that of influence is left"
+    found = games_tail_finding(lost, 1.0)
+    assert found is not None
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "lacks the tail odds in games" in found.reason
+    fewer = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings(n_shadows=6))
+    assert not any(one.measure == GAMES_TAIL_MEASURE for one in fewer.findings)
+    assert any(one.startswith("Tail odds in games: they need 8 shadow models") for one in fewer.not_tested)
 
 
 def test_null_nobody_with_a_category_of_her_own_is_identified_in_no_game() -> None:

@@ -8,7 +8,7 @@ They are exact where an engine solves for them. Elsewhere they are those of what
 * of a Gaussian process the one with the kernel that was found;
 * of support vectors, and Gaussian processes of classes, how far outputs move to first order.
 
-Of more than some thousand records only nearest neighbours are looked at, block by block of records that are near each
+Of more than `MAX_RECORDS` records only nearest neighbours are looked at, block by block of records that are near each
 other; what records add to outputs in other blocks is not seen.
 
 A record moves the rest, too, but mostly less. Nothing of this treats members and non-members differently: an attack by
@@ -56,7 +56,7 @@ MAX_NUMBERS = 20_000_000
 """Outputs of all models without a record, at most: seconds, and some hundred megabytes."""
 
 MAX_RECORDS = 20_000
-"""Candidates at most, but for nearest neighbours: of kernel machines 3 GB, and as long as a few shadow models take."""
+"""Candidates at most, but for nearest neighbours: the matrix of a kernel has 3 GB then."""
 
 MAX_NEAR = 50_000
 """Candidates of nearest neighbours at most."""

@@ -57,9 +57,12 @@ GIVE_THOSE = (
 
 def keeps_values(estimator: Any) -> bool:
     """Whether a part of an estimator is one of `KEEPING`."""
+    return any(type(part).__name__ in KEEPING for part in _parts(estimator))
+
+
+def _parts(estimator: Any) -> list[Any]:
     with user_code(name_of(estimator), "get_params"):
-        parts = [estimator, *estimator.get_params().values()]
-    return any(type(part).__name__ in KEEPING for part in parts)
+        return [estimator, *estimator.get_params().values()]
 
 
 class _Fitted:
@@ -78,9 +81,9 @@ class _Fitted:
     @property
     def may_remember(self) -> bool:
         """Whether the estimator or a part of it may be of other code than that of `STEADY`."""
-        with user_code(name_of(self.estimator), "get_params"):
-            parts = [self.estimator, *self.estimator.get_params().values()]
-        code = [part for part in parts if not isinstance(part, type)]  # such as the type of an encoder's numbers
+        code = [
+            part for part in _parts(self.estimator) if not isinstance(part, type)
+        ]  # such as the type of an encoder's numbers
         kinds = [type(part) for part in code if hasattr(part, "get_params") or callable(part)]
         return any(kind.__module__.partition(".")[0] not in STEADY or kind.__name__ in CALLING for kind in kinds)
 

@@ -6,7 +6,7 @@ of membership by more than `e^L` anywhere, the members among them are at most bi
 group sizes), so more of them refute that limit. It is the limit on differential training privacy, read off an attack.
 
 One model shows no fewer than about 30. Where several models on random shares of the same records are attacked, each of
-them shows the same few again, and together they show two or three (`games_tail`).
+them shows those of the same few that it was trained on, and two in each are enough (`games_tail`).
 
 Sources: the limit is Definition 1 of Long et al. 2017; the test is derived from it and from Clopper and Pearson,
 Biometrika 26 (1934), with Bonferroni's correction over the sizes of the tail.

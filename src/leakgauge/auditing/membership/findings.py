@@ -442,15 +442,17 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         dtp: limit on DTP in nats.
     """
     found, limit = tail_in_games(attacks), largest_odds(dtp)
-    if found is None:
-        if not any(one.name in OF_GAMES_TAIL and one.games is not None for one in attacks):
-            return None
+    judging = [one.games.tail for one in attacks if one.name in OF_GAMES_TAIL and one.games is not None]
+    lacking = bool(judging) and not any(judging)
+    if lacking and (found is None or found[1].odds <= limit):
         return Finding(
             "membership", GAMES_TAIL_MEASURE, None, 1.0, limit, Verdict.CANNOT_TELL,
             "the result lacks the tail odds in games: half of the shadow models leaves some record in all of their "
             "training sets or in none",
             "train more shadow models, or audit the model again with this version",
         )  # fmt: skip
+    if found is None:
+        return None
     title, tail = found
     estimate, n_records = seen_odds_in_games(tail), tail.k * tail.n_games
     if tail.odds > limit:

@@ -314,7 +314,7 @@ def nearby(
 
     own, found = signal(told), list[Floats]()
     if not asks_nearby(model, everyone, kind):
-        return [*found, *_without_category(features, unseen, own, asked)], False
+        return list(_without_category(features, unseen, own, asked)), False
     columns = np.flatnonzero(_numeric(everyone))
     held = features[:, columns]
     whole = np.array([everyone.schema.columns[place].dtype in INTEGERS for place in columns])

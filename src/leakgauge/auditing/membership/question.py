@@ -11,7 +11,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags
 from leakgauge.auditing.advice import Situation
-from leakgauge.auditing.budget import N_SHADOWS
+from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS, N_SHADOWS
 from leakgauge.auditing.finding import Finding, Verdict
 from leakgauge.auditing.influence.question import InfluenceAnswer
 from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
@@ -87,6 +87,11 @@ ROWS_LEFT_OUT, ROWS_DIFFER = "rows_left_out", "rows_differ"
 
 NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries leaves no query for this."
 """What the report says was not tested where the model was not asked twice."""
+
+NO_GAMES_TAIL = (
+    f"Tail odds in games: they need {FEWEST_SHADOWS} shadow models, all of them trained, of which {FEWEST_OF_A_KIND} "
+    f"have each record and {FEWEST_OF_A_KIND} do not."
+)
 
 NOT_ASKED_NEARBY = (
     "Whether outputs for a record and for one that is hardly changed differ more for members: functions and modules "
@@ -236,8 +241,9 @@ class MembershipAnswer(Answer):
             )
         if _unasked(case):
             said.append(NOT_ASKED_AGAIN)
-        unknown = case.what.model is not None and case.what.model.may_remember and case.kind is not AnswerKind.LABELS
-        if unknown and not case.asked_nearby:
+        model = case.what.model
+        unknown = model is not None and (model.may_remember or model.keeps_values)
+        if unknown and case.kind is not AnswerKind.LABELS and not case.asked_nearby:
             said.append(NOT_ASKED_NEARBY)
         if self.shadows is None:
             said.append("Attacks with shadow models.")
@@ -247,6 +253,8 @@ class MembershipAnswer(Answer):
                 f"{N_SHADOWS - case.n_shadows} of {N_SHADOWS} shadow models, which {why}. With all "
                 "of them (shadow_models, or a larger budget) attacks are stronger and intervals narrower."
             )
+        if self.shadows is not None and not self.games.played:
+            said.append(NO_GAMES_TAIL)
         if self.contamination is None:
             said.append(HOLDOUT_NOT_TESTED)
         if not case.units.single:
