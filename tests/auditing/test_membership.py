@@ -216,7 +216,7 @@ def test_labels_reveal_a_few_in_every_model_of_the_learner(n_alone: int, verdict
 
 
 def test_a_tail_in_games_that_is_missing_does_not_pass() -> None:
-    """Where a document lacks that of LiRA beside that of another attack; and where no games were played, that is said."""
+    """A document that lacks that of LiRA beside that of another attack; and where no games were played, it is said."""
     train, holdout = wages(0)
     result = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings())
     lost = [

@@ -81,9 +81,7 @@ class _Fitted:
     @property
     def may_remember(self) -> bool:
         """Whether the estimator or a part of it may be of other code than that of `STEADY`."""
-        code = [
-            part for part in _parts(self.estimator) if not isinstance(part, type)
-        ]  # such as the type of an encoder's numbers
+        code = (part for part in _parts(self.estimator) if not isinstance(part, type))  # as of an encoder's numbers
         kinds = [type(part) for part in code if hasattr(part, "get_params") or callable(part)]
         return any(kind.__module__.partition(".")[0] not in STEADY or kind.__name__ in CALLING for kind in kinds)
 
