@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
 from leakgauge.auditing.membership.measurement import (
+    ShadowModels,
     n_set_aside,
     nearby,
     train_shadows,
@@ -45,7 +46,6 @@ from leakgauge.streams import AuditStream
 from leakgauge.training import (
     Execution,
     Learner,
-    PredictionTable,
     Randomness,
     SklearnLearner,
     everything,
@@ -215,7 +215,7 @@ class Case(Outline):
         return wants_copies(self.kind, self.settings) and self.affords(N_COPIES * len(self.candidates))
 
     @cached_property
-    def shadow_models(self) -> tuple[PredictionTable | None, str]:
+    def shadow_models(self) -> ShadowModels:
         """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
         return train_shadows(self)
 

@@ -11,6 +11,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
+from leakgauge.auditing.membership.alone import HeldAlone
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -238,7 +239,19 @@ class Outline:
             subsets = DenseSubsets(subsets.members[:, rows])
         order = _interleaved(len(self.what.train), len(records), rng)
         subsets = DenseSubsets(subsets.members[:, order])
-        return attackers_job(self.what, self.settings, records[order], subsets, self.candidates.features)
+        return attackers_job(self.what, self.settings, records[order], subsets, self._asked_of_shadows)
+
+    @cached_property
+    def held_alone(self) -> HeldAlone | None:
+        """Candidates who alone have a category; ``None`` where shadow models are not asked about them with others."""
+        asked = self.what.shadows is None and self.kind is not AnswerKind.LABELS
+        return HeldAlone.of(self.candidates, self.drawn) if asked else None
+
+    @property
+    def _asked_of_shadows(self) -> Floats:
+        """The candidates; after them those of `held_alone` with other categories."""
+        features, alone = self.candidates.features, self.held_alone
+        return features if alone is None else np.concatenate([features, alone.features])
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:

@@ -46,13 +46,13 @@ def tail_level(confidence: float) -> float:
 def fits_in_games(tail: GamesTail, n_games: int, confidence: float) -> bool:
     """Whether tail odds in games follow from their counts, of so many games in all.
 
-    Two attacks share the level, and of units of several rows two scores.
+    Two attacks share the level, and of one of them two or three scores.
     """
     counts = tail.n_members, tail.k, tail.n_games, tail.n_inside, tail.n_outside
     return (
         min(tail.n_games, tail.n_inside, tail.n_outside) > 0
         and tail.n_games < n_games
-        and any(math.isclose(tail.level, tail_level(confidence) / n, rel_tol=ROUNDING) for n in (1, 2, 4))
+        and any(math.isclose(tail.level, tail_level(confidence) / n, rel_tol=ROUNDING) for n in (1, 2, 3, 4, 6))
         and math.isclose(games_tail_bound(*counts, level=tail.level), tail.odds, rel_tol=ROUNDING)
     )
 

@@ -115,7 +115,7 @@ def screen(case: Case) -> Floats:
     with the record and without it. Without any, by how badly the model fits the record.
     """
     n = len(case.what.train)
-    table, _ = case.shadow_models
+    table = case.shadow_models.table
     if table is None or table.failures:
         return _misfit(case)
     answers = table.answers[:, :n]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from typing import NamedTuple
 
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
@@ -426,10 +427,26 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     )
 
 
-def tail_in_games(attacks: Sequence[MembershipAttackResult]) -> tuple[str, GamesTail] | None:
-    """Title and tail of the attack with the largest tail odds in games; ``None`` without any."""
-    tails = [(one.title, one.games.tail) for one in attacks if one.games and one.games.tail]
-    return max(tails, key=lambda pair: pair[1].odds, default=None)
+class TailInGames(NamedTuple):
+    """The largest tail odds in games.
+
+    Args:
+        title: of the attack.
+        tail: the odds.
+        alone: whether its scores are by what records alone have.
+    """
+
+    title: str
+    tail: GamesTail
+    alone: bool
+
+    @classmethod
+    def of(cls, attacks: Sequence[MembershipAttackResult]) -> TailInGames | None:
+        """That of all attacks; ``None`` without any."""
+        tails = [
+            cls(one.title, one.games.tail, one.games.tail_alone) for one in attacks if one.games and one.games.tail
+        ]
+        return max(tails, key=lambda one: one.tail.odds, default=None)
 
 
 def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | None) -> Finding | None:
@@ -441,10 +458,10 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         attacks: what they achieved.
         dtp: limit on DTP in nats.
     """
-    found, limit = tail_in_games(attacks), largest_odds(dtp)
+    found, limit = TailInGames.of(attacks), largest_odds(dtp)
     judging = [one.games.tail for one in attacks if one.name in OF_GAMES_TAIL and one.games is not None]
     lacking = bool(judging) and not any(judging)
-    if lacking and (found is None or found[1].odds <= limit):
+    if lacking and (found is None or found.tail.odds <= limit):
         return Finding(
             "membership", GAMES_TAIL_MEASURE, None, 1.0, limit, Verdict.CANNOT_TELL,
             "the result lacks the tail odds in games: half of the shadow models leaves some record in all of their "
@@ -453,13 +470,14 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         )  # fmt: skip
     if found is None:
         return None
-    title, tail = found
+    title, tail, alone = found
     estimate, n_records = seen_odds_in_games(tail), tail.k * tail.n_games
     if tail.odds > limit:
         each = "record with the highest score" if tail.k == 1 else f"{tail.k:,} records with the highest scores"
         return Finding(
             "membership", GAMES_TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
-            f"{title} identifies training records of the learner's models: of the {each} in each of {tail.n_games:,} "
+            f"{'what some records alone have' if alone else title} identifies training records of the learner's models"
+            f"{', whose outputs change without it' if alone else ''}: of the {each} in each of {tail.n_games:,} "
             f"games, {tail.n_members:,} of {n_records:,} were training records. The odds of membership among "
             f"them are at least {tail.odds:.3g} times those among all records (limit {limit:.3g})",
             "inspect the most exposed records, group rare values, or train with stronger regularisation",

@@ -110,12 +110,14 @@ class Games:
         members: which of the records that are played about each model was trained on, bool ``[games, n]``.
         pool: places of these among the candidates, or persons, ``[n]``.
         tails: the odds of membership among those of the highest scores, by the name of the attack.
+        by_alone: the name of the attack of which these are the scores by what records alone have; empty without one.
     """
 
     played: Mapping[str, Played]
     members: NDArray[np.bool_]
     pool: Indices
     tails: Mapping[str, GamesTail] = field(default_factory=dict)
+    by_alone: str = ""
 
     __repr__ = shapes
 
@@ -163,6 +165,7 @@ class Games:
                 one.auc.population(confidence=confidence),
                 tuple(rate(found) for found in one.rates),
                 self.tails.get(name),
+                name == self.by_alone,
             )
             for name, one in self.played.items()
         }
@@ -203,6 +206,8 @@ def play(
     attacks: Sequence[MembershipAttack],
     settings: Settings,
     execution: Execution = HERE,
+    *,
+    alone: Floats | None = None,
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -215,6 +220,7 @@ def play(
         attacks: to play.
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
+        alone: scores of each candidate by what it alone has ``[m, n]``, where some have anything.
     """
     table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
     without = evidence.models_without
@@ -232,6 +238,7 @@ def play(
         features = None if features is None else features[rows]
         columns = None if columns is None else columns.about(rows)
         without = None if without is None else without.about(rows)
+        alone = None if alone is None else alone[:, rows]
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         success = everyone_as_target(
@@ -249,12 +256,17 @@ def play(
         if one is influences.ATTACK:
             tailed[one.name] = [success]
     execution.tell(len(playable), len(playable))
+    by_alone = ""
     judging = next((one for one in BY_HALVES if one.name in played), None)
-    if judging is not None:
-        tailed[judging.name] = _by_halves(judging, table, labels, units, settings)
-    tails = {name: _tail(ways, settings, among=len(tailed)) for name, ways in tailed.items()}
-    found = {name: tail for name, tail in tails.items() if tail is not None}
-    return Games(played, units.agreed(table.members), pool, found)
+    if judging is not None and (ways := _by_halves(judging, table, labels, units, settings)):
+        tailed[judging.name] = ways
+        if alone is not None:
+            ways.append(replace(ways[0], scores=units.largest(alone)))
+    tails = {name: _tails(ways, settings, among=len(tailed)) for name, ways in tailed.items()}
+    found = {name: max(some, key=lambda tail: tail.odds) for name, some in tails.items() if some}
+    if alone is not None and judging is not None and judging.name in found:
+        by_alone = judging.name if found[judging.name] is tails[judging.name][-1] else ""
+    return Games(played, units.agreed(table.members), pool, found, by_alone)
 
 
 def _by_halves(
@@ -274,20 +286,20 @@ def _by_halves(
     return [replace(found, scores=scores, members=members) for scores in ways]
 
 
-def _tail(ways: Sequence[RecordSuccess], settings: Settings, *, among: int) -> GamesTail | None:
-    """The records of the highest scores in such games, scored in one way or another; ``None`` without any.
+def _tails(ways: Sequence[RecordSuccess], settings: Settings, *, among: int) -> list[GamesTail]:
+    """The records of the highest scores in such games, scored in one way or another; none where there are too few.
 
     The bounds of so many attacks err with the probability that the rule's confidence leaves beside the advantages and
     the tails of the released model.
     """
     rng = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed)
     level = tail_level(settings.rule.confidence) / (among * max(1, len(ways)))
-    tails = [
+    found = [
         games_tail(one.scores, one.members, one.first_half, level=level, rng=rng)
         for one in ways
         if one.first_half is not None
     ]
-    return max(filter(None, tails), key=lambda tail: tail.odds, default=None)
+    return [one for one in found if one is not None]
 
 
 def _pool(n: int, seed: int) -> Indices:

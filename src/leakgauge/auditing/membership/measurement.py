@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -715,16 +715,27 @@ def _rounded(values: Floats) -> tuple[float, ...]:
     return tuple(round(float(v), 6) for v in values)
 
 
-def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
-    """Models of the same algorithm on random sets of candidates as large as the training set, or why there are none.
+class ShadowModels(NamedTuple):
+    """What they answer about the candidates.
 
-    The reason is empty where none are wanted.
+    Args:
+        table: of answers, or ``None``.
+        why_not: why there are none; empty where there are some, or none are wanted.
+        alone: scores of each candidate by what it alone has ``[m, n]``, where some have anything; see `HeldAlone`.
     """
+
+    table: PredictionTable | None
+    why_not: str = ""
+    alone: Floats | None = None
+
+
+def train_shadows(case: Case) -> ShadowModels:
+    """Models of the same algorithm on random sets of candidates as large as the training set, or why there are none."""
     settings = case.settings
     if not case.shadows:
-        return None, ""
+        return ShadowModels(None)
     if case.what.shadows is not None:
-        return released_answers(case.what.shadows.about(case.judged), settings.release), ""
+        return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
     job = case.shadow_job
     try:
         # The attacker's models are trained as the target was, even where that does not come to the end of its solver.
@@ -732,11 +743,22 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
         if planned.engine.converges and not case.own.converged:
             planned = plan(job, engines=STOPPING)
         table = planned.train(case.telling("shadow models"))
-        table = replace(table, subsets=case.shadow_sets)  # of the candidates in their own order
     except ModelError as error:
-        return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
+        return ShadowModels(
+            None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
+        )
+    n, alone, release = len(case.candidates), case.held_alone, settings.release
+    changed = table.answers[:, n:]
+    table = replace(
+        table, answers=table.answers[:, :n], subsets=case.shadow_sets
+    )  # of the candidates in their own order
     why_not = why_no_shadows(table)
-    return (None, why_not) if why_not else (released_answers(table, settings.release), "")
+    if why_not:
+        return ShadowModels(None, why_not)
+    table = released_answers(table, release)
+    if alone is None or table.failures:
+        return ShadowModels(table)
+    return ShadowModels(table, alone=alone.scores(table.kind, table.answers, release(changed), case.candidates.labels))
 
 
 def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None) -> tuple[float, str] | None:

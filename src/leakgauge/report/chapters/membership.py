@@ -9,8 +9,8 @@ from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
 from leakgauge.auditing.membership.findings import (
     GAMES_TAIL_MEASURE,
     TAIL_MEASURES,
+    TailInGames,
     largest_on_model,
-    tail_in_games,
 )
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
@@ -231,14 +231,17 @@ def tail_odds(audit: AuditDocument) -> str:
 
 def tail_odds_in_games(audit: AuditDocument) -> str:
     """The bound on the odds of membership among the records of the highest scores of each game; empty without any."""
-    tail = tail_in_games(audit.attacks)
-    if tail is None:
+    largest = TailInGames.of(audit.attacks)
+    if largest is None:
         return ""
-    title, found = tail
+    title, found, alone = largest
+    asked = f"{title} attacked models of the learner with shadow models of the other half"
+    if alone:
+        asked = "models of the learner were asked about records that alone have something, with it and with another"
     each = "record with the highest score" if found.k == 1 else f"{found.k:,} records with the highest scores"
     return (
-        f"In {found.n_games:,} games {title} attacked models of the learner with shadow models of the other half. Of "
-        f"the {each} of each game, {found.n_members:,} of {found.k * found.n_games:,} in all were training records: "
+        f"In {found.n_games:,} games {asked}. Of the {each} of each game, {found.n_members:,} of "
+        f"{found.k * found.n_games:,} in all were training records: "
         f"the odds of membership among them are at least {number(found.odds, 2)} times those among all records."
     )
 
