@@ -307,7 +307,7 @@ def test_copies_are_in_a_training_set_together_and_holdout_records_as_often():
     counts = np.bincount(kind)
     np.testing.assert_array_equal(counts, np.where(records.labels[first] == 1, 5, 1))
     assert not np.isin(records.features[n:], case.candidates.features[:n_train]).any()
-    shadows, _ = case.shadow_models
+    shadows = case.shadow_models.table
     np.testing.assert_array_equal(shadows.members, members[:, :n])
     assert shadows.answers.shape[:2] == (32, n)
 

@@ -18,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.membership.alone import HeldAlone
 from leakgauge.auditing.membership.consistency import contradictions
 from leakgauge.auditing.membership.findings import (
     GAMES_TAIL_MEASURE,
@@ -156,8 +157,14 @@ def wages(n_alone: int, seed: int = 0, n: int = 600) -> tuple[tuple[np.ndarray, 
     return (table[:n], y[:n]), (table[n:], y[n:])
 
 
+@pytest.fixture
+def nobody_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shadow models are asked about the candidates as they are alone."""
+    monkeypatch.setattr(HeldAlone, "of", classmethod(lambda _, candidates, units: None))
+
+
 @pytest.mark.parametrize("n_alone", [12, 40])
-def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int) -> None:
+def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int, nobody_alone: None) -> None:
     """A linear model reproduces the value of who has a category of her own: 12 or 40 of 1,200, by no more than half of
     the usual error, so that neither the advantage nor the change of a prediction exceeds its limit."""
     train, holdout = wages(n_alone)
@@ -180,7 +187,7 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int) 
 
 
 @pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (60, Verdict.FAILS)])
-def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Verdict) -> None:
+def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Verdict, nobody_alone: None) -> None:
     """With alpha = 30 their own outputs hardly move; whose coefficient is 0 shows in all outputs, in each game."""
     train, holdout = wages(n_alone, n=1000)
     result = audit(Ridge(30.0).fit(*train), train=train, holdout=holdout, settings=Settings())
