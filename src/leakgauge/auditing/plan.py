@@ -11,13 +11,14 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
-from leakgauge.auditing.membership.alone import HeldAlone
+from leakgauge.auditing.membership.changed import ChangedRecords, asked_beside, with_texts
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind
+from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import (
@@ -27,6 +28,7 @@ from leakgauge.training import (
     LeaveOneOut,
     LeftOut,
     Randomness,
+    SklearnLearner,
     Subsets,
     balanced_subsets,
     plan,
@@ -238,20 +240,21 @@ class Outline:
             records = Records(features, labels, records.schema, np.arange(len(rows)))
             subsets = DenseSubsets(subsets.members[:, rows])
         order = _interleaved(len(self.what.train), len(records), rng)
-        subsets = DenseSubsets(subsets.members[:, order])
-        return attackers_job(self.what, self.settings, records[order], subsets, self._asked_of_shadows)
+        subsets, records = DenseSubsets(subsets.members[:, order]), records[order]
+        queries = np.concatenate([self.candidates.features, *(one.features for one in self.asked_beside)])
+        if any(one.texts for one in self.asked_beside):
+            schema = with_texts(records.schema, self.asked_beside)
+            records = Records(records.features, records.labels, schema, records.ids)
+        return attackers_job(self.what, self.settings, records, subsets, queries)
 
     @cached_property
-    def held_alone(self) -> HeldAlone | None:
-        """Candidates who alone have a category; ``None`` where shadow models are not asked about them with others."""
-        asked = self.what.shadows is None and self.kind is not AnswerKind.LABELS
-        return HeldAlone.of(self.candidates, self.drawn) if asked else None
-
-    @property
-    def _asked_of_shadows(self) -> Floats:
-        """The candidates; after them those of `held_alone` with other categories."""
-        features, alone = self.candidates.features, self.held_alone
-        return features if alone is None else np.concatenate([features, alone.features])
+    def asked_beside(self) -> tuple[ChangedRecords, ...]:
+        """What shadow models are asked besides the candidates as they are: some of them changed."""
+        if self.what.shadows is not None or self.kind is AnswerKind.LABELS:
+            return ()
+        learner = self.what.learner
+        smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
+        return asked_beside(self.candidates, self.drawn, smooth=smooth)
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:

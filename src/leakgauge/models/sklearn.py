@@ -45,6 +45,22 @@ CALLING = ("FunctionTransformer",)
 KEEPING = ("QuantileTransformer", "KNNImputer", "IsotonicRegression", "SplineTransformer")
 """Estimators whose answers bend, or jump, at values of training records."""
 
+SMOOTH = frozenset(
+    {
+        *("Pipeline", "ColumnTransformer", "FeatureUnion", "StandardScaler", "MinMaxScaler", "MaxAbsScaler"),
+        *("RobustScaler", "Normalizer", "PolynomialFeatures", "OneHotEncoder", "OrdinalEncoder", "SimpleImputer"),
+        *("PCA", "TruncatedSVD", "CountVectorizer", "TfidfVectorizer", "TfidfTransformer", "HashingVectorizer"),
+        *("LogisticRegression", "LogisticRegressionCV", "LinearRegression", "Ridge", "RidgeCV", "RidgeClassifier"),
+        *("RidgeClassifierCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge", "ARDRegression"),
+        *("LinearDiscriminantAnalysis", "QuadraticDiscriminantAnalysis", "GaussianNB", "BernoulliNB", "MultinomialNB"),
+        *("ComplementNB", "CategoricalNB", "SGDClassifier", "SGDRegressor", "Perceptron", "LinearSVC", "LinearSVR"),
+        *("PoissonRegressor", "GammaRegressor", "TweedieRegressor", "HuberRegressor", "QuantileRegressor"),
+        *("MLPClassifier", "MLPRegressor", "KNeighborsClassifier", "KNeighborsRegressor"),
+    }
+)
+"""Those of scikit-learn whose answers neither jump nor bend at values of training records, or, as neighbours, reveal
+more by those about the records themselves."""
+
 MOST_LAST_NUMBERS = 50_000_000
 """Numbers that the last step of a pipeline reads, at most, where they are to be held."""
 
@@ -58,6 +74,12 @@ GIVE_THOSE = (
 def keeps_values(estimator: Any) -> bool:
     """Whether a part of an estimator is one of `KEEPING`."""
     return any(type(part).__name__ in KEEPING for part in _parts(estimator))
+
+
+def is_smooth(estimator: Any) -> bool:
+    """Whether every part of an estimator is one of `SMOOTH`."""
+    parts = [part for part in _parts(estimator) if hasattr(part, "get_params")]
+    return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
 
 
 def _parts(estimator: Any) -> list[Any]:

@@ -427,25 +427,48 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     )
 
 
+class _TailBy(NamedTuple):
+    """How tail odds in games are said that are not of an attack: what identifies records, and what was done."""
+
+    found: str
+    done: str
+
+
+TAIL_BY = {
+    "alone": _TailBy(
+        "what some records alone have identifies training records of the learner's models, whose outputs change "
+        "without it",
+        "models of the learner were asked about records with what they alone have, and without it",
+    ),
+    "beside": _TailBy(
+        "outputs of the learner's models jump or bend at numbers of training records",
+        "models of the learner were asked about numbers next to those of a record, and halfway to the next ones",
+    ),
+    "alike": _TailBy(
+        "outputs that are equally right about several records identify training records of the learner's models",
+        "models of the learner were searched for records about which outputs are equally right",
+    ),
+}
+"""Of scores by changed records, and by outputs that several records have in common."""
+
+
 class TailInGames(NamedTuple):
     """The largest tail odds in games.
 
     Args:
         title: of the attack.
         tail: the odds.
-        alone: whether its scores are by what records alone have.
+        by: what they are the odds of, where not of its scores: one of `TAIL_BY`.
     """
 
     title: str
     tail: GamesTail
-    alone: bool
+    by: str
 
     @classmethod
     def of(cls, attacks: Sequence[MembershipAttackResult]) -> TailInGames | None:
         """That of all attacks; ``None`` without any."""
-        tails = [
-            cls(one.title, one.games.tail, one.games.tail_alone) for one in attacks if one.games and one.games.tail
-        ]
+        tails = [cls(one.title, one.games.tail, one.games.tail_by) for one in attacks if one.games and one.games.tail]
         return max(tails, key=lambda one: one.tail.odds, default=None)
 
 
@@ -470,14 +493,15 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
         )  # fmt: skip
     if found is None:
         return None
-    title, tail, alone = found
+    title, tail, by = found
     estimate, n_records = seen_odds_in_games(tail), tail.k * tail.n_games
     if tail.odds > limit:
+        said = f"{title} identifies training records of the learner's models"
         each = "record with the highest score" if tail.k == 1 else f"{tail.k:,} records with the highest scores"
         return Finding(
             "membership", GAMES_TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
-            f"{'what some records alone have' if alone else title} identifies training records of the learner's models"
-            f"{', whose outputs change without it' if alone else ''}: of the {each} in each of {tail.n_games:,} "
+            f"{TAIL_BY[by].found if by in TAIL_BY else said}: "
+            f"of the {each} in each of {tail.n_games:,} "
             f"games, {tail.n_members:,} of {n_records:,} were training records. The odds of membership among "
             f"them are at least {tail.odds:.3g} times those among all records (limit {limit:.3g})",
             "inspect the most exposed records, group rare values, or train with stronger regularisation",

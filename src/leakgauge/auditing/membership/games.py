@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from leakgauge.membership import (
     likelihood_ratio,
 )
 from leakgauge.membership.game import RecordSuccess
+from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import (
     Estimate,
@@ -48,14 +49,14 @@ from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.streams import AuditStream
 from leakgauge.training import HERE, Execution, PredictionTable
 
-if TYPE_CHECKING:
-    pass
-
 QUOTED_RATES = (0.01, 0.001)
 """False-positive rates at which true-positive rates in games are quoted."""
 
 BY_HALVES = (likelihood_ratio.BY_HALVES, frequency.BY_HALVES)
 """Of which the first that is played looks at the records of the highest scores: the second of labels."""
+
+ALIKE = 4
+"""Records about which outputs are to be equally right; fewer are by chance."""
 
 LARGEST_POOL = 100_000
 """Candidates whom games are played about, at most: with more, intervals that are narrow already get narrower."""
@@ -109,15 +110,14 @@ class Games:
         played: by the name of the attack.
         members: which of the records that are played about each model was trained on, bool ``[games, n]``.
         pool: places of these among the candidates, or persons, ``[n]``.
-        tails: the odds of membership among those of the highest scores, by the name of the attack.
-        by_alone: the name of the attack of which these are the scores by what records alone have; empty without one.
+        tails: the odds of membership among those of the highest scores, by the name of the attack, and what these are
+            the scores of if not of the attack.
     """
 
     played: Mapping[str, Played]
     members: NDArray[np.bool_]
     pool: Indices
-    tails: Mapping[str, GamesTail] = field(default_factory=dict)
-    by_alone: str = ""
+    tails: Mapping[str, tuple[GamesTail, str]] = field(default_factory=dict)
 
     __repr__ = shapes
 
@@ -164,8 +164,7 @@ class Games:
                 one.auc.pool(confidence=confidence),
                 one.auc.population(confidence=confidence),
                 tuple(rate(found) for found in one.rates),
-                self.tails.get(name),
-                name == self.by_alone,
+                *self.tails.get(name, (None, "")),
             )
             for name, one in self.played.items()
         }
@@ -207,7 +206,7 @@ def play(
     settings: Settings,
     execution: Execution = HERE,
     *,
-    alone: Floats | None = None,
+    changed: Mapping[str, Floats] = MappingProxyType({}),
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -220,7 +219,7 @@ def play(
         attacks: to play.
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
-        alone: scores of each candidate by what it alone has ``[m, n]``, where some have anything.
+        changed: scores of each candidate by how much outputs move where it is changed ``[m, n]``, by name.
     """
     table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
     without = evidence.models_without
@@ -231,14 +230,18 @@ def play(
     if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
-    pool, played, tailed = _pool(len(units), settings.seed), dict[str, Played](), dict[str, list[RecordSuccess]]()
+    pool, played, tailed = (
+        _pool(len(units), settings.seed),
+        dict[str, Played](),
+        dict[str, dict[str, list[RecordSuccess]]](),
+    )
     if len(pool) < len(units):
         rows, of_row = units.rows_of(pool)
         table, labels, units = table.about(rows), labels[rows], Units(of_row)
         features = None if features is None else features[rows]
         columns = None if columns is None else columns.about(rows)
         without = None if without is None else without.about(rows)
-        alone = None if alone is None else alone[:, rows]
+        changed = {name: scores[:, rows] for name, scores in changed.items()}
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         success = everyone_as_target(
@@ -254,19 +257,18 @@ def play(
         )
         played[one.name] = Played.of(success)
         if one is influences.ATTACK:
-            tailed[one.name] = [success]
+            tailed[one.name] = {"": [success]}
     execution.tell(len(playable), len(playable))
-    by_alone = ""
     judging = next((one for one in BY_HALVES if one.name in played), None)
     if judging is not None and (ways := _by_halves(judging, table, labels, units, settings)):
-        tailed[judging.name] = ways
-        if alone is not None:
-            ways.append(replace(ways[0], scores=units.largest(alone)))
-    tails = {name: _tails(ways, settings, among=len(tailed)) for name, ways in tailed.items()}
-    found = {name: max(some, key=lambda tail: tail.odds) for name, some in tails.items() if some}
-    if alone is not None and judging is not None and judging.name in found:
-        by_alone = judging.name if found[judging.name] is tails[judging.name][-1] else ""
-    return Games(played, units.agreed(table.members), pool, found, by_alone)
+        others = dict(changed)
+        if table.kind is not AnswerKind.LABELS:
+            others["alike"] = alike(table, labels)
+        by = {name: [replace(ways[0], scores=units.largest(scores))] for name, scores in others.items()}
+        tailed[judging.name] = {"": ways} | by
+    tails = {name: _tail(ways, settings, among=len(tailed)) for name, ways in tailed.items()}
+    found = {name: tail for name, tail in tails.items() if tail is not None}
+    return Games(played, units.agreed(table.members), pool, found)
 
 
 def _by_halves(
@@ -286,20 +288,47 @@ def _by_halves(
     return [replace(found, scores=scores, members=members) for scores in ways]
 
 
-def _tails(ways: Sequence[RecordSuccess], settings: Settings, *, among: int) -> list[GamesTail]:
-    """The records of the highest scores in such games, scored in one way or another; none where there are too few.
+def alike(table: PredictionTable, labels: NDArray[np.generic]) -> Floats:
+    """Scores by how near to each other the outputs of a model about several records are right ``[m, n]``.
+
+    Which it was trained on it may fit equally well, and no others: those within a regression's tolerance exactly at its
+    end, as many as there are parameters without any error where absolute errors are minimised, the median in a leaf.
+    Minus the width of the narrowest interval of own-class logits, or absolute errors, around the record's with `ALIKE`.
+    """
+    if table.kind is AnswerKind.VALUES:
+        signals = np.abs(table.values - labels.astype(np.float64))
+    else:
+        signals = likelihood_ratio.confidences(table.log_probabilities, labels)
+    order = np.argsort(signals, axis=1)
+    rising = np.take_along_axis(signals, order, axis=1)
+    widths = np.full(rising.shape, np.inf)
+    with np.errstate(invalid="ignore"):  # both infinite
+        spans = np.nan_to_num(rising[:, ALIKE - 1 :] - rising[:, : rising.shape[1] - ALIKE + 1], nan=np.inf)
+    for first in range(ALIKE):
+        within = widths[:, first : first + spans.shape[1]]
+        np.minimum(within, spans, out=within)
+    found = np.empty(signals.shape)
+    np.put_along_axis(found, order, -widths, axis=1)
+    return found
+
+
+def _tail(
+    ways: Mapping[str, Sequence[RecordSuccess]], settings: Settings, *, among: int
+) -> tuple[GamesTail, str] | None:
+    """The records of the highest scores in such games, and by what they are scored; ``None`` where there are too few.
 
     The bounds of so many attacks err with the probability that the rule's confidence leaves beside the advantages and
     the tails of the released model.
     """
     rng = AuditStream.MEMBERSHIP_TAIL.generator(settings.seed)
-    level = tail_level(settings.rule.confidence) / (among * max(1, len(ways)))
+    level = tail_level(settings.rule.confidence) / (among * max(1, sum(map(len, ways.values()))))
     found = [
-        games_tail(one.scores, one.members, one.first_half, level=level, rng=rng)
-        for one in ways
+        (games_tail(one.scores, one.members, one.first_half, level=level, rng=rng), name)
+        for name, some in ways.items()
+        for one in some
         if one.first_half is not None
     ]
-    return [one for one in found if one is not None]
+    return max(((tail, name) for tail, name in found if tail is not None), key=lambda one: one[0].odds, default=None)
 
 
 def _pool(n: int, seed: int) -> Indices:

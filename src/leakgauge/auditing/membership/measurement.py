@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -721,12 +722,13 @@ class ShadowModels(NamedTuple):
     Args:
         table: of answers, or ``None``.
         why_not: why there are none; empty where there are some, or none are wanted.
-        alone: scores of each candidate by what it alone has ``[m, n]``, where some have anything; see `HeldAlone`.
+        changed: scores of each candidate by how much outputs move where it is changed ``[m, n]``, by the name of the
+            change; see `ChangedRecords`.
     """
 
     table: PredictionTable | None
     why_not: str = ""
-    alone: Floats | None = None
+    changed: Mapping[str, Floats] = MappingProxyType({})
 
 
 def train_shadows(case: Case) -> ShadowModels:
@@ -747,18 +749,20 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(
             None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
         )
-    n, alone, release = len(case.candidates), case.held_alone, settings.release
-    changed = table.answers[:, n:]
+    n, asked = len(case.candidates), case.asked_beside
+    changed = settings.release(table.answers[:, n:])
     table = replace(
         table, answers=table.answers[:, :n], subsets=case.shadow_sets
     )  # of the candidates in their own order
     why_not = why_no_shadows(table)
     if why_not:
         return ShadowModels(None, why_not)
-    table = released_answers(table, release)
-    if alone is None or table.failures:
-        return ShadowModels(table)
-    return ShadowModels(table, alone=alone.scores(table.kind, table.answers, release(changed), case.candidates.labels))
+    table, scores = released_answers(table, settings.release), dict[str, Floats]()
+    if not table.failures:
+        ends = np.cumsum([len(one.features) for one in asked])
+        for one, told in zip(asked, np.split(changed, ends, axis=1), strict=False):
+            scores[one.name] = one.scores(table.kind, table.answers, told, case.candidates.labels)
+    return ShadowModels(table, changed=scores)
 
 
 def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None) -> tuple[float, str] | None:

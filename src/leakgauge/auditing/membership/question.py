@@ -345,7 +345,7 @@ class Membership(Question):
     def ask(self, case: Case) -> MembershipAnswer:
         """Train shadow models and carry out the attacks."""
         settings = self.settings
-        table, no_shadows, alone = case.shadow_models
+        table, no_shadows, changed = case.shadow_models
         influence = case.answer(InfluenceAnswer)
         usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
         chosen = possible_attacks(
@@ -360,7 +360,7 @@ class Membership(Question):
         evidence, drawn = gather(case, table, usual), case.drawn
         tell = case.telling("attacks in games")
         # In games persons are in training sets at random, however many rows they have; then all rows are looked at.
-        games = alike = play(evidence, drawn, chosen, settings, tell, alone=alone)
+        games = alike = play(evidence, drawn, chosen, settings, tell, changed=changed)
         if len(rows := case.levelled) < len(case.candidates):
             evidence, drawn = evidence.about(rows), Units(drawn.of_row[rows])
             alike = play(evidence, drawn, chosen, settings, tell)

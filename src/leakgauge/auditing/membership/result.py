@@ -49,8 +49,8 @@ class AttackGames:
         tail: odds of membership among the records with the highest scores of each game, bounded from below, where the
             models of either half are attacked with those of the other; of LiRA (of labels Long's frequency attack) and
             influence, ``None`` of others, and in documents of schema versions before 2.5.
-        tail_alone: whether these are the scores by what records alone have, of which models are asked with something
-            else in its place.
+        tail_by: what these are the scores of, where not of the attack: "alone", "beside" or "alike", see
+            `leakgauge.auditing.membership.findings.TAIL_BY`; empty where they are.
     """
 
     pool: Estimate
@@ -60,7 +60,7 @@ class AttackGames:
     auc_population: Estimate | None = None
     tpr: tuple[GamesTpr, ...] = ()
     tail: GamesTail | None = None
-    tail_alone: bool = False
+    tail_by: str = ""
 
     @property
     def judged(self) -> tuple[Estimate, Estimate]:

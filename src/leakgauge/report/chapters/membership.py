@@ -8,6 +8,7 @@ from leakgauge.auditing import AuditDocument, Finding, MembershipAttackResult, V
 from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
 from leakgauge.auditing.membership.findings import (
     GAMES_TAIL_MEASURE,
+    TAIL_BY,
     TAIL_MEASURES,
     TailInGames,
     largest_on_model,
@@ -234,10 +235,10 @@ def tail_odds_in_games(audit: AuditDocument) -> str:
     largest = TailInGames.of(audit.attacks)
     if largest is None:
         return ""
-    title, found, alone = largest
+    title, found, by = largest
     asked = f"{title} attacked models of the learner with shadow models of the other half"
-    if alone:
-        asked = "models of the learner were asked about records that alone have something, with it and with another"
+    if by in TAIL_BY:
+        asked = TAIL_BY[by].done
     each = "record with the highest score" if found.k == 1 else f"{found.k:,} records with the highest scores"
     return (
         f"In {found.n_games:,} games {asked}. Of the {each} of each game, {found.n_members:,} of "
