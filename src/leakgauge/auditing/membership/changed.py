@@ -31,7 +31,7 @@ from leakgauge.records.columns import FLOATS, INTEGERS
 FEWEST = 8
 """Units that can be asked about: with half of fewer in a training set nothing can be shown."""
 
-MOST_ALONE, MOST_BESIDE = 250, 400
+MOST_ALONE, MOST_BESIDE = 250, 2000
 """Rows that are asked about with something else than they alone have, and with numbers next to theirs, at most."""
 
 N_OTHERS = 4
@@ -45,7 +45,7 @@ MOST_CHARACTERS = 100_000_000
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
 
-NEXT = (1, 2)
+NEXT = (1,)
 """How many values further up the candidates' next one is, to which a threshold halfway is looked for."""
 
 
