@@ -179,6 +179,16 @@ def probabilities() -> Iterator[Setting]:
             return clustered_mean(right.astype(float), whose, lower=0.0, upper=1.0)
 
         yield interval("a mean by person", f"{n_persons} persons of 1 to {most} rows", persons, 0.5)
+    for n_persons, most, a, b in ((30, 200, 1, 1), (300, 1000, 1, 1), (100, 20, 0.2, 1.8), (1000, 200, 0.2, 1.8)):
+
+        def uneven(rng: Rng, n_persons: int = n_persons, most: int = most, a: float = a, b: float = b) -> Estimate:
+            rows = np.minimum(most, np.ceil(1 / rng.random(n_persons) - 1)).astype(int)
+            whose = np.repeat(np.arange(n_persons), np.maximum(1, rows))
+            right = rng.random(len(whose)) < rng.beta(a, b, n_persons)[whose]
+            return clustered_mean(right.astype(float), whose, lower=0.0, upper=1.0)
+
+        law = f"{n_persons:,} persons of Pareto(1) rows, at most {most:,}, rates beta({a:g}, {b:g})"
+        yield interval("a mean by person, of unequal numbers of rows", law, uneven, a / (a + b))
 
 
 # Curves and correlations

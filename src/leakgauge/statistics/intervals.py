@@ -8,11 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from leakgauge.statistics._checks import check_count, check_fraction, check_values
 from leakgauge.statistics.estimate import Estimate
+
+_ROUNDING = 1e-12
 
 
 def normal_quantile(confidence: float) -> float:
@@ -113,22 +115,31 @@ def mean(values: ArrayLike, *, confidence: float = 0.95, lower: float = -math.in
     >>> print(mean([0.0] * 100, lower=0.0, upper=1.0))
     0 [0, 0.0298]
     """
-    values = check_values("values", values, at_least=2)
+    values = _check_bounded(values, lower, upper)
     alpha = 1 - check_fraction("confidence", confidence)
-    if not (np.isfinite(values).all() and values.min() >= lower and values.max() <= upper):
-        raise ValueError(
-            f"values must be finite and in [lower, upper] = [{lower}, {upper}], got {values.min()} to "
-            f"{values.max()}; widen the bounds, or look at these records first."
-        )
     n = values.size
     if values.min() == values.max():
-        value = float(values[0])
-        unseen = 1 - alpha ** (1 / (n - 1))
-        low, high = value - unseen * (value - lower), value + unseen * (upper - value)
-        return Estimate(value, low, high, confidence, "equal values, distribution-free", n)
+        return _equal_values(float(values[0]), n, n, confidence, lower, upper)
     value = float(values.mean())
     half = float(special.stdtrit(n - 1, 1 - alpha / 2) * values.std(ddof=1) / math.sqrt(n))
     return Estimate(value, max(lower, value - half), min(upper, value + half), confidence, "Student t", n)
+
+
+def _check_bounded(values: ArrayLike, lower: float, upper: float) -> NDArray[np.float64]:
+    array = check_values("values", values, at_least=2)
+    if not (np.isfinite(array).all() and array.min() >= lower and array.max() <= upper):
+        raise ValueError(
+            f"values must be finite and in [lower, upper] = [{lower}, {upper}], got {array.min()} to "
+            f"{array.max()}; widen the bounds, or look at these records first."
+        )
+    return array
+
+
+def _equal_values(value: float, effective: float, n: int, confidence: float, lower: float, upper: float) -> Estimate:
+    """The distribution-free interval of `mean`, for as many values as count."""
+    unseen = 1 - (1 - confidence) ** (1 / (effective - 1))
+    low, high = value - unseen * (value - lower), value + unseen * (upper - value)
+    return Estimate(value, low, high, confidence, "equal values, distribution-free", n)
 
 
 def clustered_mean(
@@ -141,9 +152,18 @@ def clustered_mean(
 ) -> Estimate:
     """Estimate a mean of values that hang together within clusters, such as the rows of one person.
 
-    The mean is the ratio of two totals over clusters, and its error that of a ratio. Where clusters are single values,
-    or all agree with the mean, the interval is that of `mean` over clusters. Treating values as independent covers
-    0.62 in place of 0.95 for 100 persons of 1 to 20 rows whose rates are uniform; this covers 0.94.
+    The mean is the ratio of two totals over clusters, and its error that of the jackknife, which leaves out one cluster
+    at a time. Where few clusters hold most of the values, the others say little of how far these may be off: so the
+    degrees of freedom are those of the effective number of clusters, and the interval may be as wide as the bounds.
+    Where values have two bounds, each end is moved towards Wilson's, if that is wider, by the share of the degrees of
+    freedom that unequal sizes cost: a mean near a bound has an error on one side. Clusters of one size have the
+    interval of Student over the means of clusters.
+
+    It is for clusters that are drawn alike. What is said of values which only clusters larger than any seen have, or
+    of a mean near a bound that a handful of clusters is away from, errs more often than is stated, as with `mean`.
+
+    Where clusters are single values the interval is that of `mean`. Where all have the same mean it is the
+    distribution-free one of `mean`, of as many values as there are effective clusters.
 
     Args:
         values: Finite, [n].
@@ -158,25 +178,49 @@ def clustered_mean(
     Raises:
         ValueError: On fewer than 2 clusters, or as `mean`.
 
-    Source: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3: u_c = k_c - p n_c,
-    se = sqrt(G / (G - 1) sum of u^2) / n, Student's t with G - 1 degrees of freedom.
+    Source: Cochran, "Sampling Techniques", 3rd edition (1977), section 6.3: u_c = k_c - p n_c; each u_c is divided by
+    1 - w_c, where w_c = n_c / n, as without cluster c the mean is p - u_c / (n (1 - w_c)). Degrees of freedom
+    (sum of w^2)^2 / (sum of w^4) - 1: Satterthwaite, Biometrics Bulletin 2 (1946), with the sizes in the place of
+    estimates, as in Carter, Schnepel and Steigerwald, Review of Economics and Statistics 99 (2017). Effective clusters
+    1 / (sum of w^2): Kish, "Survey Sampling" (1965).
 
     >>> print(clustered_mean([1.0, 1.0, 0.0, 0.0], [0, 0, 1, 2], lower=0, upper=1))
     0.5 [0, 1]
     """
-    values = check_values("values", values, at_least=2)
+    values = _check_bounded(values, lower, upper)
+    check_fraction("confidence", confidence)
     _, of, sizes = np.unique(np.asarray(clusters), return_inverse=True, return_counts=True)
     n_clusters, value = len(sizes), float(values.mean())
     if n_clusters == len(values):
         return mean(values, confidence=confidence, lower=lower, upper=upper)
-    totals = np.bincount(of, weights=values)
-    residuals = totals - value * sizes
-    if not residuals.any():
-        return mean(totals / sizes, confidence=confidence, lower=lower, upper=upper)
-    error = math.sqrt(n_clusters / (n_clusters - 1) * float(np.sum(residuals**2))) / len(values)
-    half = float(special.stdtrit(n_clusters - 1, (1 + check_fraction("confidence", confidence)) / 2)) * error
-    low, high = max(lower, value - half), min(upper, value + half)
-    return Estimate(value, low, high, confidence, "ratio over clusters, Student t", n_clusters)
+    if n_clusters < 2:
+        raise ValueError(f"clusters must hold at least 2 different ones, got {n_clusters}; add records of others.")
+    weights = sizes / len(values)
+    residuals = np.bincount(of, weights=values) - value * sizes
+    if np.all(np.abs(residuals) <= _ROUNDING * np.abs(values).max() * sizes):
+        effective = 1 / float(np.sum(weights**2))
+        return _equal_values(value, effective, n_clusters, confidence, lower, upper)
+    # Values in all clusters but one; how far the mean moves without it is its residual over these.
+    others = len(values) - sizes
+    error = math.sqrt((n_clusters - 1) / n_clusters * float(np.sum((residuals / others) ** 2)))
+    degrees = max(1.0, float(np.sum(weights**2) ** 2 / np.sum(weights**4)) - 1)
+    quantile = float(special.stdtrit(degrees, (1 + confidence) / 2))
+    low, high = value - quantile * error, value + quantile * error
+    if math.isfinite(upper - lower) and lower < value < upper:
+        wide_low, wide_high = _wilson_ends(value, error, quantile, lower, upper)
+        lost = max(0.0, 1 - degrees / (n_clusters - 1))
+        low, high = low + lost * min(0.0, wide_low - low), high + lost * max(0.0, wide_high - high)
+    return Estimate(value, max(lower, low), min(upper, high), confidence, "ratio over clusters, Student t", n_clusters)
+
+
+def _wilson_ends(value: float, error: float, quantile: float, lower: float, upper: float) -> tuple[float, float]:
+    """Wilson's interval of as many trials as have this error, for means in [lower, upper]."""
+    # The rates r that solve (p - r)^2 = z^2 r (1 - r) / n, where p (1 - p) / n is the squared error.
+    width, per_n = upper - lower, error**2 / ((value - lower) * (upper - value))
+    stretch = 1 + quantile**2 * per_n
+    centre = ((value - lower) / width + quantile**2 * per_n / 2) / stretch
+    half = quantile * math.sqrt((error / width) ** 2 + (quantile * per_n / 2) ** 2) / stretch
+    return lower + width * (centre - half), lower + width * (centre + half)
 
 
 def welch_half_width(variance_a: float, n_a: int, variance_b: float, n_b: int, confidence: float) -> float:
