@@ -264,6 +264,13 @@ class TestOneRun:
             OneRunTest(GaussianTradeOff(1.0), 20, GuessGrid(((15, 15),)))
 
 
+@pytest.mark.parametrize("largest", [690.0, 710.0, 1e6])
+def test_a_line_of_any_epsilon_leaves_the_others_as_they_are(largest):
+    alone, both = ProfileTradeOff((1.0,), (1e-5,)), ProfileTradeOff((1.0, largest), (1e-5, 0.0))
+    for rate in (0.0, 1e-4, 0.5, 0.9, 0.999):
+        assert both.false_positive_rate(rate) == pytest.approx(alone.false_positive_rate(rate), abs=1e-15)
+
+
 class TestManyModels:
     @staticmethod
     def stopping(epsilon: float, factor: float, threshold: float, repetitions: int, n_models: int) -> np.ndarray:
@@ -309,6 +316,13 @@ class TestManyModels:
         ]
         assert sum(p * one for (_, _, p), (one,) in zip(outcomes, wealth, strict=True)) == pytest.approx(1.0, abs=1e-12)
         assert wealth[0][0] > 1 > wealth[1][0] == wealth[3][0] > wealth[2][0] > 0
+
+    def test_no_epsilon_is_too_large(self):
+        """e^-750 is 0: nothing is won, and i / 13 of a stake is lost where the canary is out and the score high."""
+        coins, high = np.array([True, False, False]), np.array([True, False, True])
+        left = [1.0, 1.0, np.mean(1 - np.arange(1, 13) / 13)]
+        assert wealth_against_claim(coins, high, epsilon=750.0) == pytest.approx(left)
+        assert wealth_against_claim(coins, high, epsilon=700.0) == pytest.approx(left)
 
     def test_wrong_arrays_are_refused(self):
         with pytest.raises(TypeError, match="boolean"):

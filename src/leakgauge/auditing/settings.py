@@ -62,7 +62,8 @@ class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits)
 
     Where there is a limit on the advantage, the tails of the attacks' scores are judged as well: the odds of membership
     in a tail may not exceed e to the limit on DTP (e where there is none) times those among all records. A model whose
-    predictions change no record's odds by more fails on that with probability at most ``(1 - confidence) / 4``.
+    predictions change no record's odds by more, given who else was in, fails on that with probability at most
+    ``(1 - confidence) / 4``.
 
     Args:
         dtp: largest differential training privacy, in nats, in (0, 100]; ``None`` leaves it out.

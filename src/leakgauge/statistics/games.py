@@ -92,7 +92,8 @@ class GameMean:
         """The mean for this learner on random shares of these records, within the bounds.
 
         On the conservative side: at 95 % it covered in 96 to 100 % of 118 repetitions, over the settings of
-        ``docs/benchmarks/coverage.md``.
+        ``docs/benchmarks/coverage.md``. Rare outcomes of training that no game showed are not covered: where one
+        training in twenty makes a model that leaks much less, or much more, the games may hold none of these.
         """
         return self._interval(self.pool_error, confidence, "games, two-way clustered")
 

@@ -54,12 +54,13 @@ def wealth_against_claim(
     bets = [(coins, _flags("high", high))] + ([] if low is None else [(~coins, _flags("low", low))])
     if any(event.shape != coins.shape for _, event in bets):
         raise ValueError("included, high and low must have one length: one value for each model.")
-    worst = 2 * math.exp(epsilon) + _check_delta(delta)
-    stakes = np.arange(1, N_STAKES + 1)[:, None] / (N_STAKES + 1) / worst
-    wealth = [
-        np.exp(np.cumsum(np.log1p(stakes * (2.0 * (side & event) - (worst - delta) * (~side & event) - delta)), axis=1))
-        for side, event in bets
+    # What one model may lose at most is 2 e^epsilon + delta. Written by its inverse, which no epsilon overflows.
+    inverse = math.exp(-epsilon) / (2 + _check_delta(delta) * math.exp(-epsilon))
+    stakes = np.arange(1, N_STAKES + 1)[:, None] / (N_STAKES + 1)
+    gains = [
+        2 * inverse * (side & event) - (1 - delta * inverse) * (~side & event) - delta * inverse for side, event in bets
     ]
+    wealth = [np.exp(np.cumsum(np.log1p(stakes * gain), axis=1)) for gain in gains]
     return np.asarray(np.mean(wealth, axis=(0, 1)))
 
 

@@ -2,8 +2,14 @@
 
 An average over all records hides a few that are given away surely, and a list with an error rate needs many names
 before it can show one. The records with the k highest scores need neither: if no output of a model changes the odds
-of membership by more than `e^L` anywhere, the members among them are at most binomial with `e^L / (1 + e^L)` (at equal
-group sizes), so more of them refute that limit. It is the limit on differential training privacy, read off an attack.
+of membership of any record by more than `e^L`, given who else was in, the members among them are at most binomial with
+`e^L / (1 + e^L)` (at equal group sizes), so more of them refute that limit. It is the limit on differential training
+privacy, read off an attack.
+
+In training sets of a fixed size a record is exchanged for another, and the limit is compared with what an exchange
+changes. A learner whose outputs change by at most L when a record is removed may change them by up to 2 L when one is
+exchanged, and may show odds of up to `e^(2 L)` in games. Where the limit holds for each record alone, and not given who
+else was in, nothing is said: one output may be about all of them.
 
 One model shows no fewer than about 30. Where several models on random shares of the same records are attacked, each of
 them shows those of the same few that it was trained on, and two in each are enough (`games_tail`).
@@ -85,6 +91,10 @@ def tail_odds(
 
     The low tail is tried as well, for scores that point the other way.
 
+    If no output changes the odds of membership of any record by more than a factor, given who else was in, the bound is
+    above it with probability at most `level`. In training sets of a fixed size this is about one record in the place of
+    another (see the module).
+
     It needs about 32 members that score above everybody else (at equal group sizes, eight attacks and a limit of e),
     whatever the number of records; fewer cannot be shown by any number of records. The fewer non-members there are
     beside the members, the more it takes (`smallest_sure_tail`).
@@ -153,7 +163,9 @@ def games_tail(
 
     The games of either half are to be independent given the other half: what an attacker knows of the models that it
     attacks in one half comes from the other. If no output changes the odds of membership of any record by more than a
-    factor, the members among the k records of highest score in all games of a half are then at most binomial.
+    factor, given who else was in, the members among the k records of highest score in all games of a half are then at
+    most binomial. In training sets of a fixed size this is about one record in the place of another: where removing one
+    changes the odds by up to a factor, exchanging two may change them by up to its square.
 
     Args:
         scores: Of each record in each game [games, n]; higher means member. Infinite values are allowed.

@@ -27,6 +27,7 @@ from leakgauge.statistics.epsilon import GuessGrid, _check_guesses, _last_true, 
 from leakgauge.statistics.estimate import Estimate
 
 _LARGEST_MU = 40.0
+_STEEPEST = 700.0
 _SMALLEST_P_VALUE = 1e-300
 _HALVINGS = 60
 
@@ -93,7 +94,9 @@ class ProfileTradeOff:
         pairs = list(zip(self.epsilons, self.deltas, strict=True))
         lines = [(math.exp(-epsilon), -delta * math.exp(-epsilon)) for epsilon, delta in pairs]
         # delta(-epsilon) = 1 - e^-epsilon (1 - delta(epsilon)), as the curve is symmetric.
-        lines += [(math.exp(epsilon), 1 - delta - math.exp(epsilon)) for epsilon, delta in pairs]
+        # Of an epsilon of 700 or more it is below 0 at any number below 1.
+        steep = [(math.exp(min(epsilon, _STEEPEST)), delta) for epsilon, delta in pairs]
+        lines += [(slope, 1 - delta - slope) for slope, delta in steep]
         kept: list[tuple[float, float]] = []
         starts: list[float] = []
         for slope, offset in sorted(lines):

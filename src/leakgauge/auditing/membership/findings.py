@@ -361,8 +361,9 @@ def tail_finding(
 ) -> Finding | None:
     """The largest tail odds of all attacks held against e to the limit on DTP; ``None`` where no tail can be looked at.
 
-    If no answer of a model changes the odds of membership by more than e to the limit, tail odds above it come up with
-    the probability that ``carry_out`` states. Odds below it prove nothing; the finding passes, and says so.
+    If no answer of a model changes the odds of membership by more than e to the limit, given who else was in, tail odds
+    above it come up with the probability that ``carry_out`` states. Odds below it prove nothing; the finding passes,
+    and says so.
 
     Args:
         attacks: what they achieved.
