@@ -1,4 +1,4 @@
-"""What one record alone has: a model that was not trained on it has nothing to say of it."""
+"""Models asked about records with something changed: what one alone has, and numbers right next to theirs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge, SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.alone import FEWEST, MOST, N_OTHERS, HeldAlone
+from leakgauge.auditing.membership.changed import FEWEST, MOST_ALONE, N_OTHERS, STEP, Beside, HeldAlone, with_texts
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
+from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.models import AnswerKind
+from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
 from leakgauge.report import render_html
+from leakgauge.training import DenseSubsets, PredictionTable
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
 
@@ -62,14 +70,16 @@ def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Pa
     assert found.reason.startswith("what some records alone have identifies training records")
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
-    assert lira.games.tail_alone
+    assert lira.games.tail_by == "alone"
     others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
     assert all(one.verdict is not Verdict.FAILS for one in others)
     path = tmp_path / "result.json"
     path.write_text(result.to_json())
     document = load(path)
     assert apply(document, Limits()) == document
-    assert "models of the learner were asked about records that alone have something" in render_html(document)
+    assert "models of the learner were asked about records with what they alone have, and without it" in render_html(
+        document
+    )
 
 
 def test_null_a_town_that_no_model_reads_tells_nobody() -> None:
@@ -140,10 +150,10 @@ def test_a_person_or_copies_are_one_who_has_it() -> None:
     assert found.rows.tolist() == list(range(20))
 
 
-def test_too_few_and_texts_are_not_asked_about() -> None:
+def test_too_few_and_texts_of_common_words_are_not_asked_about() -> None:
     n = 60
     town = ["north", "south"] * (n // 2)
-    few, enough, texts = town.copy(), town.copy(), [f"text {i}" for i in range(n)]
+    few, enough, texts = town.copy(), town.copy(), [f"{i % 10} and {'abcdef'[i // 10]}" for i in range(n)]
     few[: FEWEST - 1] = [f"town {i}" for i in range(FEWEST - 1)]
     enough[:FEWEST] = [f"town {i}" for i in range(FEWEST)]
     assert HeldAlone.of(records(few, np.zeros(n)), Units.rows(n)) is None
@@ -157,7 +167,7 @@ def test_no_more_are_asked_about_than_show_anything() -> None:
     town[:800] = [f"town {i}" for i in range(800)]
     found = HeldAlone.of(records(town, np.zeros(n)), Units.rows(n))
     assert found is not None
-    assert MOST / 2 < len(found.rows) <= MOST
+    assert MOST_ALONE / 2 < len(found.rows) <= MOST_ALONE
     assert len(np.unique(found.rows)) == len(found.rows)
     assert found.features.shape == (N_OTHERS * len(found.rows), 2)
 
@@ -171,3 +181,201 @@ def test_scores_are_the_smallest_change() -> None:
     q = np.array([[[0.5, 0.5], [0.3, 0.7], [0.4, 0.6], [0.2, 0.8]]])
     found = held.scores(AnswerKind.PROBABILITIES, np.log(p), np.log(q), np.array([0, 1, 0, 1]))
     assert found[0] == pytest.approx([-1.0, np.log(4) - np.log(1.5), np.log(4 / 6) - np.log(3 / 7), -1.0])
+
+
+def texts(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Messages of words that all use, each with a name that nobody else has."""
+    rng = np.random.default_rng(seed)
+    words = [f"word{i}" for i in range(60)]
+    y = rng.integers(0, 2, n)
+    told = [
+        " ".join([*rng.choice(words[: 40 + 20 * label], 12), f"name{i}", *rng.choice(words, 3)])
+        for i, label in enumerate(y)
+    ]
+    return np.array(told, dtype=object), y
+
+
+def test_a_word_that_stands_in_one_text_alone() -> None:
+    """It is in the vocabulary if and only if its text was trained on, whatever the penalty hides in the answers."""
+    told, y = texts(600)
+    model = make_pipeline(TfidfVectorizer(), SGDClassifier(loss="log_loss", alpha=0.1, random_state=0))
+    result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.estimate is not None
+    assert found.estimate.low > 20
+    assert found.reason.startswith("what some records alone have identifies training records")
+    others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
+    assert all(one.verdict is not Verdict.FAILS for one in others)
+
+
+def test_null_words_that_are_hashed_tell_nobody() -> None:
+    """Their places are those of other words' too, whether or not they were trained on."""
+    told, y = texts(600)
+    vectors = HashingVectorizer(n_features=16)
+    model = make_pipeline(vectors, SGDClassifier(loss="log_loss", alpha=0.3, random_state=0))
+    result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.PASSES
+
+
+def test_texts_without_what_they_alone_have() -> None:
+    n = 30
+    told = [f"hello Ann{i}, hello again" for i in range(n)]
+    told[5:] = [f"hello {'again' * (i % 2)} {i % 3} and {i} {i}" for i in range(5, n)]
+    told[3] = "hello Bob, ANN4"  # nobody else's but Bob
+    held = records(told, np.zeros(n))
+    found = HeldAlone.of(held, Units.rows(n))
+    assert found is not None
+    schema = with_texts(held.schema, (found,))
+    place = list(schema.names).index("town")
+    queries = schema.decode(found.features)["town"].tolist()
+    assert len(queries) == len(found.rows)  # in one way
+    of = dict(zip(found.rows.tolist(), queries, strict=True))
+    assert of[0] == "hello , hello again"
+    assert of[3] == "hello , ANN4"
+    assert 4 not in of  # text 3 has the word as well
+    assert schema.columns[place].categories[: len(held.schema.columns[place].categories)] == (
+        held.schema.columns[place].categories
+    )
+    assert len(set(schema.columns[place].categories)) == len(schema.columns[place].categories)
+
+
+def noisy(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, np.sin(X[:, 0]) + rng.normal(size=n)
+
+
+JUMPING = [
+    make_pipeline(KBinsDiscretizer(32, encode="ordinal", quantile_method="averaged_inverted_cdf"), Ridge(100.0)),
+    make_pipeline(Nystroem(kernel="laplacian", gamma=0.1, n_components=60, random_state=0), Ridge(300.0)),
+    GradientBoostingRegressor(max_depth=1, n_estimators=40, learning_rate=0.05, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", JUMPING)
+def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any) -> None:
+    """An edge of a bin, a landmark, and a threshold halfway between two tell whose they are."""
+    X, y = noisy(1200, 4)
+    result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.estimate is not None
+    assert found.estimate.low > 4
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    assert lira.games.tail_by == "beside"
+    assert found.reason.startswith("outputs of the learner's models jump or bend at numbers of training records")
+
+
+def test_cuts_of_xgboost_are_numbers_of_training_records() -> None:
+    xgboost = pytest.importorskip("xgboost")
+    X, y = noisy(1200, 4)
+    model = xgboost.XGBRegressor(
+        max_depth=1, n_estimators=60, learning_rate=0.05, min_child_weight=60, reg_lambda=10, n_jobs=1, random_state=0
+    )
+    result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.estimate is not None
+    assert found.estimate.low > 4
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_null_edges_that_no_number_decides_tell_nobody(seed: int) -> None:
+    X, y = noisy(400, 3, seed)
+    X[:] = np.round(X, 1)  # thresholds are between numbers that many have
+    y = (y > 0).astype(int)
+    model = HistGradientBoostingClassifier(max_iter=10, max_depth=1, learning_rate=0.02, random_state=0)
+    result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.PASSES
+
+
+def test_numbers_next_to_a_records_own() -> None:
+    """Floats by a millionth of a standard deviation, whole numbers by one; what others have as well stays as it is."""
+    n = 12
+    table = pd.DataFrame(
+        {
+            "a": np.linspace(0.0, 11.0, n) ** 2,
+            "b": [5 * i for i in range(n)],
+            "same": [1.0, 2.0] * (n // 2),
+            "kind": ["x", "y"] * (n // 2),
+            "y": np.arange(n) % 2,
+        }
+    )
+    held = Records.from_frame(table, target="y")
+    found = Beside.of(held, Units.rows(n))
+    assert found is not None
+    assert found.rows.tolist() == list(range(n))
+    middle, below, below_middle, above, above_middle = found.features.reshape(5, n, 4)
+    own, step = held.features, STEP * held.features[:, 0].std()
+    assert (found.features.reshape(5, n, 4)[:, :, 2:] == own[:, 2:]).all()
+    assert middle[:-1, 0] == pytest.approx((own[1:, 0] + own[:-1, 0]) / 2)
+    assert middle[-1].tolist() == own[-1].tolist()
+    assert middle[:-1, 1].tolist() == [5 * i + 2 for i in range(n - 1)]
+    assert (own[:, 0] - below[:, 0])[1:4] == pytest.approx(step, rel=1e-3)
+    assert (own[:, 1] - below[:, 1]).tolist() == [1.0] * n
+    assert (above + below) == pytest.approx(2 * own)
+    assert (above_middle + below_middle) == pytest.approx(2 * middle)
+    assert (above_middle - middle)[:, 1].tolist() == [1.0] * n
+    large = Beside.of(Records.from_arrays(own[:, :1] + 1e9, np.arange(n) % 2), Units.rows(n))
+    assert large is not None
+    moved = large.features.reshape(5, n)[3] - (own[:, 0] + 1e9)
+    assert moved == pytest.approx([256.0] * n)  # four steps of single precision, in which trees compare
+
+
+def test_second_differences_are_the_scores_of_numbers() -> None:
+    held = Beside(np.array([1]), np.zeros((5, 1)))
+    own = np.array([[[5.0], [1.0]]])
+    changed = np.array([[[2.0], [0.5], [1.75], [1.5], [2.75]]])  # at the middle; below both; above both
+    assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(2)).tolist() == [[-1.0, 0.5]]
+
+
+def test_numbers_that_several_have_are_not_moved() -> None:
+    X = np.repeat(np.arange(10.0), 2)[:, None]
+    held = Records.from_arrays(X, np.arange(20) % 2)
+    assert Beside.of(held, Units.rows(20)) is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        QuantileRegressor(quantile=0.5, alpha=0.0),
+        SVR(kernel="linear", C=0.01, epsilon=0.5, tol=1e-6),
+        DecisionTreeRegressor(criterion="absolute_error", max_leaf_nodes=9, min_samples_leaf=31),
+    ],
+)
+def test_exact_fits_tell_whom_a_model_was_trained_on(model: Any) -> None:
+    """As many records as there are parameters, at the end of the tolerance, or in the middle of a leaf."""
+    X, y = noisy(600, 12)
+    result = audit(model, train=(X[:300], y[:300]), holdout=(X[300:], y[300:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    assert lira.games.tail_by == "alike"
+    assert found.reason.startswith("outputs that are equally right about several records identify training records")
+
+
+def test_widths_of_outputs_in_common() -> None:
+    """Absolute errors 1, 1.1, 1.3, 1.6, 5 and infinity: four lie within 0.6 of each other."""
+    errors = np.array([1.6, 5.0, -1.0, np.inf, 1.1, -1.3])
+    table = PredictionTable(
+        np.stack([errors, errors[::-1]])[:, :, None],
+        AnswerKind.VALUES,
+        DenseSubsets(np.ones((2, 6), dtype=bool)),
+        np.zeros(2, dtype=np.int64),
+        "",
+    )
+    found = alike(table, np.zeros(6))
+    assert ALIKE == 4
+    assert found[0] == pytest.approx([-0.6, -3.9, -0.6, -np.inf, -0.6, -0.6])
+    assert found[1] == pytest.approx(found[0][::-1])
+
+
+def test_which_estimators_are_smooth() -> None:
+    assert is_smooth(make_pipeline(StandardScaler(), LogisticRegression()))
+    assert not is_smooth(make_pipeline(StandardScaler(), DecisionTreeRegressor()))
+    assert not is_smooth(make_pipeline(KBinsDiscretizer(), LogisticRegression()))
+    assert not is_smooth(SVR())

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from leakgauge.auditing.membership.alone import HeldAlone
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership.alone import HeldAlone
 from leakgauge.auditing.membership.consistency import contradictions
 from leakgauge.auditing.membership.findings import (
     GAMES_TAIL_MEASURE,

@@ -303,7 +303,9 @@ def alike(table: PredictionTable, labels: NDArray[np.generic]) -> Floats:
     rising = np.take_along_axis(signals, order, axis=1)
     widths = np.full(rising.shape, np.inf)
     with np.errstate(invalid="ignore"):  # both infinite
-        spans = np.nan_to_num(rising[:, ALIKE - 1 :] - rising[:, : rising.shape[1] - ALIKE + 1], nan=np.inf)
+        spans = np.nan_to_num(
+            rising[:, ALIKE - 1 :] - rising[:, : rising.shape[1] - ALIKE + 1], nan=np.inf, posinf=np.inf
+        )
     for first in range(ALIKE):
         within = widths[:, first : first + spans.shape[1]]
         np.minimum(within, spans, out=within)
