@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from leakgauge.auditing.membership.alone import HeldAlone
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
@@ -158,13 +157,14 @@ def wages(n_alone: int, seed: int = 0, n: int = 600) -> tuple[tuple[np.ndarray, 
 
 
 @pytest.fixture
-def nobody_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shadow models are asked about the candidates as they are alone."""
-    monkeypatch.setattr(HeldAlone, "of", classmethod(lambda _, candidates, units: None))
+def by_attacks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shadow models are asked about the candidates as they are, and outputs in common are no score."""
+    monkeypatch.setattr("leakgauge.auditing.plan.asked_beside", lambda *_, **__: ())
+    monkeypatch.setattr("leakgauge.auditing.membership.games.alike", lambda table, _: np.zeros(table.answers.shape[:2]))
 
 
 @pytest.mark.parametrize("n_alone", [12, 40])
-def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int, nobody_alone: None) -> None:
+def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int, by_attacks_alone: None) -> None:
     """A linear model reproduces the value of who has a category of her own: 12 or 40 of 1,200, by no more than half of
     the usual error, so that neither the advantage nor the change of a prediction exceeds its limit."""
     train, holdout = wages(n_alone)
@@ -181,13 +181,17 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int, 
     assert tail.remedy
     found = result.attacks[0].games.tail  # type: ignore[union-attr]
     assert found is not None
-    assert (found.n_inside, found.n_outside, found.level) == (600, 600, pytest.approx(0.0125))
+    assert (found.n_inside, found.n_outside, found.level) == (
+        600,
+        600,
+        pytest.approx(0.0125 / 2),
+    )  # by LiRA, and by outputs in common
     assert found.n_members > 0.85 * 16 * found.k
     assert result.verdict is Verdict.FAILS
 
 
 @pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (60, Verdict.FAILS)])
-def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Verdict, nobody_alone: None) -> None:
+def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Verdict, by_attacks_alone: None) -> None:
     """With alpha = 30 their own outputs hardly move; whose coefficient is 0 shows in all outputs, in each game."""
     train, holdout = wages(n_alone, n=1000)
     result = audit(Ridge(30.0).fit(*train), train=train, holdout=holdout, settings=Settings())
@@ -195,7 +199,9 @@ def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Ver
     assert tail.verdict is verdict
     tails = {one.name: one.games.tail for one in result.attacks if one.games and one.games.tail}
     assert sorted(tails) == ["influence", "lira"]
-    assert [one.level for one in tails.values()] == pytest.approx([0.00625, 0.00625])
+    assert {name: one.level for name, one in tails.items()} == pytest.approx(
+        {"lira": 0.0125 / 4, "influence": 0.0125 / 2}
+    )
     assert tails["lira"].odds < math.e
     if n_alone:
         assert tail.reason.startswith("Influence (all outputs) identifies training records")
