@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeRegressor
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.changed import FEWEST, MOST_ALONE, N_OTHERS, STEP, Beside, HeldAlone, with_texts
+from leakgauge.auditing.membership.changed import FEWEST, MOST_HELD, N_OTHERS, STEP, AskedBeside, Beside, HeldByFew
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.models import AnswerKind
@@ -67,17 +67,17 @@ def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Pa
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
     assert found.estimate.low > 4
-    assert found.reason.startswith("what some records alone have identifies training records")
+    assert found.reason.startswith("what few records have identifies training records")
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
-    assert lira.games.tail_by == "alone"
+    assert lira.games.tail_by == "few"
     others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
     assert all(one.verdict is not Verdict.FAILS for one in others)
     path = tmp_path / "result.json"
     path.write_text(result.to_json())
     document = load(path)
     assert apply(document, Limits()) == document
-    assert "models of the learner were asked about records with what they alone have, and without it" in render_html(
+    assert "models of the learner were asked about records with what few of them have, and without it" in render_html(
         document
     )
 
@@ -119,6 +119,9 @@ def records(town: Sequence[str], word: Sequence[float]) -> Records:
     return Records.from_frame(table, target="y")
 
 
+SCHEMA = records(["north", "south"] * 2, np.zeros(4)).schema
+
+
 def test_who_has_what_alone() -> None:
     """Records 3 to 12 have a town each, and record 20 a word."""
     n = 40
@@ -126,7 +129,7 @@ def test_who_has_what_alone() -> None:
     town[3:13] = [f"town {i}" for i in range(10)]
     word[20] = 7.0
     held = records(town, word)
-    found = HeldAlone.of(held, Units.rows(n))
+    found = HeldByFew.of(held, Units.rows(n))
     assert found is not None
     assert found.rows.tolist() == [*range(3, 13), 20]
     ways = found.features.reshape(N_OTHERS, 11, 2)
@@ -144,8 +147,8 @@ def test_a_person_or_copies_are_one_who_has_it() -> None:
     town[:20] = [f"town {i // 2}" for i in range(20)]  # each in two rows
     whose[:20] = np.repeat(np.arange(10), 2)
     held, people = records(town, np.zeros(n)), Units(np.unique(whose, return_inverse=True)[1])
-    assert HeldAlone.of(held, Units.rows(n)) is None
-    found = HeldAlone.of(held, people)
+    assert HeldByFew.of(held, Units.rows(n)) is None
+    found = HeldByFew.of(held, people)
     assert found is not None
     assert found.rows.tolist() == list(range(20))
 
@@ -156,24 +159,24 @@ def test_too_few_and_texts_of_common_words_are_not_asked_about() -> None:
     few, enough, texts = town.copy(), town.copy(), [f"{i % 10} and {'abcdef'[i // 10]}" for i in range(n)]
     few[: FEWEST - 1] = [f"town {i}" for i in range(FEWEST - 1)]
     enough[:FEWEST] = [f"town {i}" for i in range(FEWEST)]
-    assert HeldAlone.of(records(few, np.zeros(n)), Units.rows(n)) is None
-    assert HeldAlone.of(records(enough, np.zeros(n)), Units.rows(n)) is not None
-    assert HeldAlone.of(records(texts, np.zeros(n)), Units.rows(n)) is None
+    assert HeldByFew.of(records(few, np.zeros(n)), Units.rows(n)) is None
+    assert HeldByFew.of(records(enough, np.zeros(n)), Units.rows(n)) is not None
+    assert HeldByFew.of(records(texts, np.zeros(n)), Units.rows(n)) is None
 
 
 def test_no_more_are_asked_about_than_show_anything() -> None:
     n = 2000
     town = ["north"] * n
     town[:800] = [f"town {i}" for i in range(800)]
-    found = HeldAlone.of(records(town, np.zeros(n)), Units.rows(n))
+    found = HeldByFew.of(records(town, np.zeros(n)), Units.rows(n))
     assert found is not None
-    assert MOST_ALONE / 2 < len(found.rows) <= MOST_ALONE
+    assert MOST_HELD / 2 < len(found.rows) <= MOST_HELD
     assert len(np.unique(found.rows)) == len(found.rows)
     assert found.features.shape == (N_OTHERS * len(found.rows), 2)
 
 
 def test_scores_are_the_smallest_change() -> None:
-    held = HeldAlone(np.array([1, 2]), np.zeros((4, 1)))
+    held = HeldByFew(np.array([1, 2]), np.zeros((4, 1)))
     own = np.array([[[5.0], [1.0], [2.0], [9.0]]])
     changed = np.array([[[1.5], [2.0], [0.0], [2.0]]])  # of records 1 and 2, in two ways
     assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(4)).tolist() == [[-1.0, 0.5, 0.0, -1.0]]
@@ -204,9 +207,35 @@ def test_a_word_that_stands_in_one_text_alone() -> None:
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
     assert found.estimate.low > 20
-    assert found.reason.startswith("what some records alone have identifies training records")
+    assert found.reason.startswith("what few records have identifies training records")
     others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
     assert all(one.verdict is not Verdict.FAILS for one in others)
+
+
+def test_a_word_of_two_where_a_word_of_one_is_left_out() -> None:
+    """It is in the vocabulary if and only if both texts were trained on."""
+    told, y = texts(600)
+    told = np.array([f"{text} pair{i // 2}" for i, text in enumerate(told)], dtype=object)
+    mixed = np.random.default_rng(1).permutation(600)
+    told, y = told[mixed], y[mixed]
+    model = make_pipeline(TfidfVectorizer(min_df=2), SGDClassifier(loss="log_loss", alpha=0.1, random_state=0))
+    result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.estimate is not None
+    assert found.estimate.low > 20
+    assert found.remedy.startswith("group rare categories, or leave out words that few texts have")
+
+
+def test_what_fewest_have_counts_of_what_moves_outputs_at_all() -> None:
+    asked = AskedBeside(
+        (HeldByFew(np.array([0]), np.zeros((1, 1))), HeldByFew(np.array([1]), np.zeros((1, 1)))), SCHEMA
+    )
+    own = np.array([[[1.0], [2.0]], [[1.0], [2.0]], [[1.0], [2.0]]])
+    changed = np.array([[[1.0], [1.5]], [[0.75], [1.5]], [[1.0], [2.0]]])
+    found = asked.scores(AnswerKind.VALUES, own, changed, np.zeros(2))
+    assert sorted(found) == ["few"]
+    assert found["few"].tolist() == [[-1.0, 0.5], [0.25, -1.0], [-1.0, 0.0]]
 
 
 def test_null_words_that_are_hashed_tell_nobody() -> None:
@@ -225,9 +254,8 @@ def test_texts_without_what_they_alone_have() -> None:
     told[5:] = [f"hello {'again' * (i % 2)} {i % 3} and {i} {i}" for i in range(5, n)]
     told[3] = "hello Bob, ANN4"  # nobody else's but Bob
     held = records(told, np.zeros(n))
-    found = HeldAlone.of(held, Units.rows(n))
-    assert found is not None
-    schema = with_texts(held.schema, (found,))
+    asked = AskedBeside.of(held, Units.rows(n), smooth=True)
+    found, schema = asked.records[0], asked.schema
     place = list(schema.names).index("town")
     queries = schema.decode(found.features)["town"].tolist()
     assert len(queries) == len(found.rows)  # in one way

@@ -11,7 +11,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
-from leakgauge.auditing.membership.changed import ChangedRecords, asked_beside, with_texts
+from leakgauge.auditing.membership.changed import AskedBeside
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -241,20 +241,19 @@ class Outline:
             subsets = DenseSubsets(subsets.members[:, rows])
         order = _interleaved(len(self.what.train), len(records), rng)
         subsets, records = DenseSubsets(subsets.members[:, order]), records[order]
-        queries = np.concatenate([self.candidates.features, *(one.features for one in self.asked_beside)])
-        if any(one.texts for one in self.asked_beside):
-            schema = with_texts(records.schema, self.asked_beside)
-            records = Records(records.features, records.labels, schema, records.ids)
-        return attackers_job(self.what, self.settings, records, subsets, queries)
+        asked = self.asked_beside
+        if asked.schema is not self.candidates.schema:
+            records = Records(records.features, records.labels, asked.schema, records.ids)
+        return attackers_job(self.what, self.settings, records, subsets, asked.after(self.candidates.features))
 
     @cached_property
-    def asked_beside(self) -> tuple[ChangedRecords, ...]:
+    def asked_beside(self) -> AskedBeside:
         """What shadow models are asked besides the candidates as they are: some of them changed."""
         if self.what.shadows is not None or self.kind is AnswerKind.LABELS:
-            return ()
+            return AskedBeside((), self.candidates.schema)
         learner = self.what.learner
         smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
-        return asked_beside(self.candidates, self.drawn, smooth=smooth)
+        return AskedBeside.of(self.candidates, self.drawn, smooth=smooth)
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:

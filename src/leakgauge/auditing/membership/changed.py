@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -31,8 +30,15 @@ from leakgauge.records.columns import FLOATS, INTEGERS
 FEWEST = 8
 """Units that can be asked about: with half of fewer in a training set nothing can be shown."""
 
-MOST_ALONE, MOST_BESIDE = 250, 2000
-"""Rows that are asked about with something else than they alone have, and with numbers next to theirs, at most."""
+MOST_HELD, MOST_BESIDE = 250, 2000
+"""Rows that are asked about without what few have, for each number of holders, and with numbers next to theirs."""
+
+HOLDERS = (1, 2, 3, 4)
+"""How many units have a category or a word together: of one with that many holders a model may know nothing unless it
+was trained on all of them (``min_frequency``, ``min_df``)."""
+
+MOVED = 1e-9
+"""Change of a log-odds or a value from which it is one."""
 
 N_OTHERS = 4
 """Categories that are put in the place of one."""
@@ -56,12 +62,10 @@ class ChangedRecords(ABC):
     Args:
         rows: of the candidates, ascending ``[e]``.
         features: of these in one way after the other ``[s * e, d]``.
-        texts: by the place of a column, texts that no candidate has; their codes go on after its categories.
     """
 
     rows: Indices
     features: Floats
-    texts: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     name: ClassVar[str]
 
     __repr__ = shapes
@@ -91,26 +95,31 @@ class ChangedRecords(ABC):
         """By how much, of what is said of some records ``[m, e]`` and of them changed ``[m, s, e]``."""
 
 
-class HeldAlone(ChangedRecords):
-    """Candidates who alone have a category, a word, or a number other than the one that all others have.
+class HeldByFew(ChangedRecords):
+    """Candidates who alone, or with few others, have a category or a word, or alone a number that no other has.
 
-    Something that others alone have, or nothing, is put in its place. The score is the least that an output changes: of
-    several other categories some are unknown to a model, too.
+    What as few others have, or nothing, is put in its place. The score is the least that an output changes: of several
+    other categories some are unknown to a model, too.
     """
 
-    name = "alone"
+    name = "few"
 
     @classmethod
-    def of(cls, candidates: Records, units: Units) -> HeldAlone | None:
+    def of(
+        cls, candidates: Records, units: Units, texts: Sequence[_Texts] = (), n_holders: int = 1
+    ) -> HeldByFew | None:
         """Those among the candidates; ``None`` where they are too few.
 
         Args:
             candidates: to look at.
             units: which of them are in training sets together.
+            texts: columns of texts.
+            n_holders: units that have it.
         """
-        texts = dict[int, tuple[str, ...]]()
-        put = [*_categories(candidates, units), *_numbers(candidates, units), *_words(candidates, units, texts)]
-        rows = _some(np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)]), MOST_ALONE)
+        put = [*_categories(candidates, units, n_holders), *(one.without(n_holders) for one in texts)]
+        if n_holders == 1:
+            put += _numbers(candidates, units)
+        rows = _some(np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)]), MOST_HELD)
         if len(np.unique(units.of_row[rows])) < FEWEST:
             return None
         changed = np.repeat(candidates.features[None, rows], N_OTHERS, axis=0)
@@ -119,7 +128,7 @@ class HeldAlone(ChangedRecords):
             changed[:, np.searchsorted(rows, held[chosen]), column] = others[:, chosen]
         if (changed == changed[0]).all():
             changed = changed[:1]
-        return cls(rows, changed.reshape(-1, changed.shape[-1]), texts)
+        return cls(rows, changed.reshape(-1, changed.shape[-1]))
 
     def _moved(self, own: Floats, ways: Floats) -> Floats:
         return np.asarray(np.abs(own[:, None] - ways).min(axis=1))
@@ -175,25 +184,61 @@ class Beside(ChangedRecords):
         return np.asarray(np.abs(2 * centres - below - above).max(axis=1))
 
 
-def asked_beside(candidates: Records, units: Units, *, smooth: bool) -> tuple[ChangedRecords, ...]:
+@dataclass(frozen=True, eq=False)
+class AskedBeside:
     """What shadow models are asked besides the candidates as they are.
 
     Args:
-        candidates: to ask about.
-        units: which of them are in training sets together.
-        smooth: whether outputs are known to neither jump nor bend at numbers of training records.
+        records: changed candidates.
+        schema: of all queries: that of the candidates, with texts that none of them has.
     """
-    found = [HeldAlone.of(candidates, units), None if smooth else Beside.of(candidates, units)]
-    return tuple(one for one in found if one is not None)
 
+    records: tuple[ChangedRecords, ...]
+    schema: Schema
 
-def with_texts(schema: Schema, asked: tuple[ChangedRecords, ...]) -> Schema:
-    """The schema with the texts that are asked about and that no candidate has."""
-    columns = list(schema.columns)
-    for one in asked:
-        for place, texts in one.texts.items():
-            columns[place] = replace(columns[place], categories=(*columns[place].categories, *texts))
-    return replace(schema, columns=tuple(columns))
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, candidates: Records, units: Units, *, smooth: bool) -> AskedBeside:
+        """About some of the candidates.
+
+        Args:
+            candidates: to ask about.
+            units: which of them are in training sets together.
+            smooth: whether outputs are known to neither jump nor bend at numbers of training records.
+        """
+        texts = [*_Texts.among(candidates, units)]
+        few = [HeldByFew.of(candidates, units, texts, n_holders) for n_holders in HOLDERS]
+        beside = None if smooth else Beside.of(candidates, units)
+        columns = list(candidates.schema.columns)
+        for one in texts:
+            columns[one.place] = replace(columns[one.place], categories=tuple(one.places))
+        schema = replace(candidates.schema, columns=tuple(columns)) if texts else candidates.schema
+        return cls(tuple(one for one in (*few, beside) if one is not None), schema)
+
+    def after(self, features: Floats) -> Floats:
+        """All queries: the candidates, and after them the changed ones."""
+        return np.concatenate([features, *(one.features for one in self.records)]) if self.records else features
+
+    def scores(self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]) -> dict[str, Floats]:
+        """Scores of all candidates in some models ``[m, n]``, by the name of what was changed.
+
+        What fewest have counts, of what moves outputs of a model at all.
+
+        Args:
+            kind: of the answers.
+            own: of the models about the candidates ``[m, n, k]``.
+            changed: of the same models about the changed ones ``[m, q, k]``.
+            labels: of the candidates ``[n]``.
+        """
+        found, start = dict[str, Floats](), 0
+        for one in self.records:
+            moved = one.scores(kind, own, changed[:, start : start + len(one.features)], labels)
+            start += len(one.features)
+            before = found.setdefault(one.name, moved)
+            still = (before <= MOVED).all(axis=1)
+            before[still] = moved[still]
+        return found
 
 
 def _some(rows: Indices, most: int) -> Indices:
@@ -202,8 +247,8 @@ def _some(rows: Indices, most: int) -> Indices:
     return rows[:: max(1, -(-len(rows) // most))]
 
 
-def _categories(candidates: Records, units: Units) -> Iterator[tuple[int, Indices, Floats]]:
-    """Columns of categories, rows with one that they alone have, and others in its place ``[s, rows]``."""
+def _categories(candidates: Records, units: Units, n_holders: int) -> Iterator[tuple[int, Indices, Floats]]:
+    """Columns of categories, rows with one that so many have, and others in its place ``[s, rows]``."""
     for place, column in enumerate(candidates.schema.columns):
         if not column.is_categorical or _is_text(candidates, place):
             continue
@@ -211,7 +256,7 @@ def _categories(candidates: Records, units: Units) -> Iterator[tuple[int, Indice
         known = np.flatnonzero(~np.isnan(codes))
         values, of_known = np.unique(codes[known], return_inverse=True)
         pairs = np.unique(np.stack([of_known, units.of_row[known]]), axis=1)
-        rare = np.flatnonzero(np.bincount(pairs[0], minlength=len(values)) == 1)
+        rare = np.flatnonzero(np.bincount(pairs[0], minlength=len(values)) == n_holders)
         if len(rare) <= N_OTHERS:
             continue
         held = np.isin(of_known, rare)
@@ -232,47 +277,55 @@ def _numbers(candidates: Records, units: Units) -> Iterator[tuple[int, Indices, 
             yield int(place), held, np.full((N_OTHERS, len(held)), usual[place])
 
 
-def _words(candidates: Records, units: Units, new: dict[int, tuple[str, ...]]) -> Iterator[tuple[int, Indices, Floats]]:
-    """Columns of texts, rows with a word that they alone have, and texts without it ``[s, rows]``.
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """A column of texts.
 
     Args:
-        candidates: to look at.
-        units: which of them are in training sets together.
-        new: is given the texts that no candidate has, by column.
+        place: of the column.
+        codes: of the text of each row, NaN for none ``[n]``.
+        places: code of each text; is added to.
+        times: how many units have each word.
     """
-    for place, column in enumerate(candidates.schema.columns):
-        known = column.categories
-        if (
-            not column.is_categorical
-            or not _is_text(candidates, place)
-            or not all(isinstance(one, str) for one in known)
-        ):
-            continue
-        texts = [str(one) for one in known]
-        if sum(map(len, texts)) > MOST_CHARACTERS:
-            continue
-        codes = candidates.features[:, place]
-        rows = np.flatnonzero(~np.isnan(codes))
-        times = Counter[str]()
-        for some in np.split(rows[np.argsort(units.of_row[rows], kind="stable")], _ends(units.of_row[rows])):
-            times.update({word for row in some for word in WORD.findall(texts[int(codes[row])].lower())})
-        alone = [any(times[word] == 1 for word in WORD.findall(texts[int(codes[row])].lower())) for row in rows]
-        held = _some(rows[np.array(alone, dtype=bool)], MOST_ALONE)
-        places, added, others = {text: code for code, text in enumerate(texts)}, list[str](), list[int]()
-        for row in held:
-            kept = WORD.sub(partial(_shared, times), texts[int(codes[row])])
-            if kept not in places:
-                places[kept] = len(texts) + len(added)
-                added.append(kept)
-            others.append(places[kept])
-        if len(held):
-            new[place] = tuple(added)
-            yield place, held, np.repeat(np.array(others, dtype=np.float64)[None], N_OTHERS, axis=0)
 
+    place: int
+    codes: Floats
+    places: dict[str, int]
+    times: Counter[str]
 
-def _shared(times: Mapping[str, int], found: re.Match[str]) -> str:
-    """A word that several have, or nothing."""
-    return "" if times[found[0].lower()] == 1 else found[0]
+    @classmethod
+    def among(cls, candidates: Records, units: Units) -> Iterator[_Texts]:
+        """Columns of texts among the candidates."""
+        for place, column in enumerate(candidates.schema.columns):
+            texts = column.categories
+            if not column.is_categorical or not _is_text(candidates, place):
+                continue
+            if not all(isinstance(text, str) for text in texts if text is not None):
+                continue
+            if sum(len(str(text)) for text in texts) > MOST_CHARACTERS:
+                continue
+            codes, times = candidates.features[:, place], Counter[str]()
+            rows = np.flatnonzero(~np.isnan(codes))
+            rows = rows[np.argsort(units.of_row[rows], kind="stable")]
+            for some in np.split(rows, _ends(units.of_row[rows])):
+                times.update({word for row in some for word in WORD.findall(str(texts[int(codes[row])] or "").lower())})
+            yield cls(place, codes, {text: code for code, text in enumerate(texts)}, times)  # type: ignore[misc]
+
+    def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
+        """The column, rows with a word that so many have, and the texts without such words ``[s, rows]``."""
+        texts = list(self.places)
+        rare = [
+            not np.isnan(code)
+            and any(self.times[word] == n_holders for word in WORD.findall((texts[int(code)] or "").lower()))
+            for code in self.codes
+        ]
+        held = _some(np.flatnonzero(rare), MOST_HELD)
+
+        def kept(found: re.Match[str]) -> str:
+            return "" if self.times[found[0].lower()] == n_holders else found[0]
+
+        others = [self.places.setdefault(WORD.sub(kept, texts[int(self.codes[row])]), len(self.places)) for row in held]
+        return self.place, held, np.repeat(np.array(others, dtype=np.float64)[None], N_OTHERS, axis=0)
 
 
 def _ends(of_row: Indices) -> Indices:

@@ -28,6 +28,8 @@ from leakgauge.statistics import (
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
 
+_REMEDY = "inspect the most exposed records, group rare values, or train with stronger regularisation"
+
 BY_LABELS_ALONE = ("gap",)
 """Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
 
@@ -391,7 +393,7 @@ def tail_finding(
             f"{title} identifies a group of training records: {tail.n_members:,} of the {tail.k:,} records with the "
             f"{which} scores are training records. The odds of membership among them are at least {tail.odds:.3g} "
             f"times those among all records (limit {limit:.3g})" + allowance(description.overlap),
-            "inspect the most exposed records, group rare values, or train with stronger regularisation",
+            _REMEDY,
         )  # fmt: skip
     if withheld:
         return Finding(
@@ -429,25 +431,34 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
 
 
 class _TailBy(NamedTuple):
-    """How tail odds in games are said that are not of an attack: what identifies records, and what was done."""
+    """How tail odds in games are said that are not of an attack.
+
+    Args:
+        found: what identifies records.
+        done: what was done in the games.
+        remedy: what to do.
+    """
 
     found: str
     done: str
+    remedy: str
 
 
 TAIL_BY = {
-    "alone": _TailBy(
-        "what some records alone have identifies training records of the learner's models, whose outputs change "
-        "without it",
-        "models of the learner were asked about records with what they alone have, and without it",
+    "few": _TailBy(
+        "what few records have identifies training records of the learner's models, whose outputs change without it",
+        "models of the learner were asked about records with what few of them have, and without it",
+        "group rare categories, or leave out words that few texts have (min_frequency, min_df)",
     ),
     "beside": _TailBy(
         "outputs of the learner's models jump or bend at numbers of training records",
         "models of the learner were asked about numbers next to those of a record, and halfway to the next ones",
+        "round the numbers of the records before training, so that several have each of them",
     ),
     "alike": _TailBy(
         "outputs that are equally right about several records identify training records of the learner's models",
         "models of the learner were searched for records about which outputs are equally right",
+        "minimise another loss than absolute errors, hinges or tolerances, or round the outputs",
     ),
 }
 """Of scores by changed records, and by outputs that several records have in common."""
@@ -505,7 +516,7 @@ def games_tail_finding(attacks: Sequence[MembershipAttackResult], dtp: float | N
             f"of the {each} in each of {tail.n_games:,} "
             f"games, {tail.n_members:,} of {n_records:,} were training records. The odds of membership among "
             f"them are at least {tail.odds:.3g} times those among all records (limit {limit:.3g})",
-            "inspect the most exposed records, group rare values, or train with stronger regularisation",
+            TAIL_BY[by].remedy if by in TAIL_BY else _REMEDY,
         )  # fmt: skip
     fewest = smallest_sure_games_tail(tail, odds=limit)
     pool = tail.n_inside + tail.n_outside

@@ -759,9 +759,7 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(None, why_not)
     table, scores = released_answers(table, settings.release), dict[str, Floats]()
     if not table.failures:
-        ends = np.cumsum([len(one.features) for one in asked])
-        for one, told in zip(asked, np.split(changed, ends, axis=1), strict=False):
-            scores[one.name] = one.scores(table.kind, table.answers, told, case.candidates.labels)
+        scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
     return ShadowModels(table, changed=scores)
 
 
