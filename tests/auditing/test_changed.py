@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
@@ -25,6 +26,7 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.changed import FEWEST, MOST_HELD, N_OTHERS, STEP, AskedBeside, Beside, HeldByFew
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
+from leakgauge.auditing.membership.question import REFUSED
 from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
@@ -325,7 +327,7 @@ def test_numbers_next_to_a_records_own() -> None:
     n = 12
     table = pd.DataFrame(
         {
-            "a": np.linspace(0.0, 11.0, n) ** 2,
+            "a": np.linspace(0.0, 11.0, n) ** 2 + 0.25,
             "b": [5 * i for i in range(n)],
             "same": [1.0, 2.0] * (n // 2),
             "kind": ["x", "y"] * (n // 2),
@@ -335,29 +337,71 @@ def test_numbers_next_to_a_records_own() -> None:
     held = Records.from_frame(table, target="y")
     found = Beside.of(held, Units.rows(n))
     assert found is not None
-    assert found.rows.tolist() == list(range(n))
-    middle, below, below_middle, above, above_middle = found.features.reshape(5, n, 4)
-    own, step = held.features, STEP * held.features[:, 0].std()
-    assert (found.features.reshape(5, n, 4)[:, :, 2:] == own[:, 2:]).all()
-    assert middle[:-1, 0] == pytest.approx((own[1:, 0] + own[:-1, 0]) / 2)
-    assert middle[-1].tolist() == own[-1].tolist()
-    assert middle[:-1, 1].tolist() == [5 * i + 2 for i in range(n - 1)]
-    assert (own[:, 0] - below[:, 0])[1:4] == pytest.approx(step, rel=1e-3)
-    assert (own[:, 1] - below[:, 1]).tolist() == [1.0] * n
+    assert found.rows.tolist() == list(range(1, n - 1))  # those at the ends would be moved out of what there is
+    ways = found.features.reshape(8, n - 2, 4)
+    next_one, next_two, below, _, below_two, above, above_one, above_two = ways
+    own, step = held.features[1:-1], STEP * held.features[:, 0].std()
+    everyone = held.features
+    assert (ways[:, :, 2:] == own[:, 2:]).all()
+    assert next_one[:, 0] == pytest.approx((everyone[1:-1, 0] + everyone[2:, 0]) / 2)
+    assert next_two[:-1, 0] == pytest.approx((everyone[1:-2, 0] + everyone[3:, 0]) / 2)
+    assert next_two[-1, 0] == next_one[-1, 0]  # there is no further one
+    assert next_one[:, 1].tolist() == [5 * i + 2 for i in range(1, n - 1)]
+    assert next_two[:-1, 1].tolist() == [5 * i + 5 for i in range(1, n - 2)]
+    assert (own[:, 0] - below[:, 0])[:3] == pytest.approx(step, rel=1e-3)
+    assert (own[:, 1] - below[:, 1]).tolist() == [1.0] * (n - 2)
     assert (above + below) == pytest.approx(2 * own)
-    assert (above_middle + below_middle) == pytest.approx(2 * middle)
-    assert (above_middle - middle)[:, 1].tolist() == [1.0] * n
-    large = Beside.of(Records.from_arrays(own[:, :1] + 1e9, np.arange(n) % 2), Units.rows(n))
+    assert (above_one - next_one)[:, 1].tolist() == [1.0] * (n - 2)
+    assert (above_two + below_two) == pytest.approx(2 * next_two)
+    large = Beside.of(Records.from_arrays(everyone[:, :1] + 1e9 + 0.5, np.arange(n) % 2), Units.rows(n))
     assert large is not None
-    moved = large.features.reshape(5, n)[3] - (own[:, 0] + 1e9)
-    assert moved == pytest.approx([256.0] * n)  # four steps of single precision, in which trees compare
+    moved = large.features.reshape(8, len(large.rows))[5] - (everyone[large.rows, 0] + 1e9 + 0.5)
+    assert moved.tolist() == [256.0] * len(large.rows)  # four steps of single precision, in which trees compare
 
 
 def test_second_differences_are_the_scores_of_numbers() -> None:
-    held = Beside(np.array([1]), np.zeros((5, 1)))
+    held = Beside(np.array([1]), np.zeros((8, 1)))
     own = np.array([[[5.0], [1.0]]])
-    changed = np.array([[[2.0], [0.5], [1.75], [1.5], [2.75]]])  # at the middle; below both; above both
+    # At the next one and the one after; below all three, and above all three.
+    changed = np.array([[[2.0], [3.0], [0.5], [1.75], [3.0], [1.5], [2.75], [3.25]]])
     assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(2)).tolist() == [[-1.0, 0.5]]
+
+
+def test_numbers_of_which_a_logarithm_is_taken_stay_above_0() -> None:
+    table = np.column_stack([np.arange(20.0) ** 2, np.linspace(0.0, 1.0, 20) ** 3])
+    held = Beside.of(Records.from_arrays(table, np.arange(20) % 2), Units.rows(20))
+    assert held is not None
+    assert held.features.min() >= 0
+    assert (held.features.max(axis=0) <= table.max(axis=0)).all()
+    assert (held.features[:, 0] == np.floor(held.features[:, 0])).all()  # whole numbers stay such
+
+
+class Known(BaseEstimator, TransformerMixin):
+    """Refuses numbers that it has not been told of."""
+
+    def __init__(self, numbers: Sequence[float] = ()) -> None:
+        self.numbers = numbers
+
+    def fit(self, X: Any, y: Any = None) -> Known:
+        self.n_features_in_ = np.shape(X)[1]
+        return self
+
+    def transform(self, X: Any) -> Any:
+        if not np.isin(np.asarray(X), self.numbers).all():
+            raise ValueError("unknown")
+        return X
+
+
+def test_models_that_refuse_changed_records_are_asked_about_the_others_alone() -> None:
+    X, y = noisy(200, 3)
+    model = make_pipeline(Known(X.ravel().tolist()), DecisionTreeRegressor(max_depth=2, min_samples_leaf=30))
+    result = audit(model, train=(X[:100], y[:100]), holdout=(X[100:], y[100:]), settings=SETTINGS)
+    assert result.n_games == SETTINGS.n_shadows
+    assert not result.no_shadows
+    assert REFUSED in result.not_tested
+    smooth = make_pipeline(StandardScaler(), Ridge())
+    other = audit(smooth, train=(X[:100], y[:100]), holdout=(X[100:], y[100:]), settings=SETTINGS)
+    assert REFUSED not in other.not_tested
 
 
 def test_numbers_that_several_have_are_not_moved() -> None:
@@ -377,6 +421,7 @@ def test_numbers_that_several_have_are_not_moved() -> None:
 def test_exact_fits_tell_whom_a_model_was_trained_on(model: Any) -> None:
     """As many records as there are parameters, at the end of the tolerance, or in the middle of a leaf."""
     X, y = noisy(600, 12)
+    X = np.round(X, 1)  # so that no threshold tells anybody
     result = audit(model, train=(X[:300], y[:300]), holdout=(X[300:], y[300:]), settings=SETTINGS)
     found = in_games(result)
     assert found.verdict is Verdict.FAILS

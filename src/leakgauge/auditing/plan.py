@@ -213,6 +213,12 @@ class Outline:
         return self.shadow_job_of(self.n_shadows)
 
     @property
+    def plain_shadow_job(self) -> Job:
+        """The same, asked about the candidates as they are and nothing else."""
+        job = self.shadow_job
+        return replace(job, queries=self.candidates.features)
+
+    @property
     def shadow_sets(self) -> DenseSubsets:
         """Which candidates each of them is trained on."""
         return self._shadow_sets(self.n_shadows, AuditStream.SHADOW_SETS.generator(self.settings.seed))

@@ -30,10 +30,10 @@ from leakgauge.records.columns import FLOATS, INTEGERS
 FEWEST = 8
 """Units that can be asked about: with half of fewer in a training set nothing can be shown."""
 
-MOST_HELD, MOST_BESIDE = 250, 2000
+MOST_HELD, MOST_BESIDE = 250, 1250
 """Rows that are asked about without what few have, for each number of holders, and with numbers next to theirs."""
 
-HOLDERS = (1, 2, 3, 4)
+HOLDERS = range(1, 9)
 """How many units have a category or a word together: of one with that many holders a model may know nothing unless it
 was trained on all of them (``min_frequency``, ``min_df``)."""
 
@@ -41,7 +41,7 @@ MOVED = 1e-9
 """Change of a log-odds or a value from which it is one."""
 
 N_OTHERS = 4
-"""Categories that are put in the place of one."""
+"""Categories that are put in the place of one, which few have; of those that several have, half as many."""
 
 WORD = re.compile(r"\w+")
 
@@ -51,7 +51,7 @@ MOST_CHARACTERS = 100_000_000
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
 
-NEXT = (1,)
+NEXT = (1, 2)
 """How many values further up the candidates' next one is, to which a threshold halfway is looked for."""
 
 
@@ -126,6 +126,7 @@ class HeldByFew(ChangedRecords):
         for column, held, others in put:
             chosen = np.isin(held, rows)
             changed[:, np.searchsorted(rows, held[chosen]), column] = others[:, chosen]
+        changed = changed[: N_OTHERS if n_holders == 1 else N_OTHERS // 2]
         if (changed == changed[0]).all():
             changed = changed[:1]
         return cls(rows, changed.reshape(-1, changed.shape[-1]))
@@ -155,17 +156,19 @@ class Beside(ChangedRecords):
         centres = np.repeat(features[None], 1 + len(NEXT), axis=0)
         steps, own = np.zeros(features.shape), np.zeros(len(features), dtype=bool)
         for place, column in enumerate(candidates.schema.columns):
-            whole = column.dtype in INTEGERS
-            if column.is_categorical or not (whole or column.dtype in FLOATS):
-                continue
             held = features[:, place]
-            values, of_row, times = np.unique(held, return_inverse=True, return_counts=True)
-            chosen = np.isfinite(held) & (times[of_row] == 1)
-            if not chosen.any():
+            if column.is_categorical or column.dtype not in INTEGERS | FLOATS or not np.isfinite(held).any():
                 continue
+            known = held[np.isfinite(held)]
+            whole = bool((known == np.floor(known)).all())
+            values, of_row, times = np.unique(held, return_inverse=True, return_counts=True)
+            least = 4 * np.spacing(np.abs(held).astype(np.float32)).astype(np.float64)
+            step = np.ones(len(held)) if whole else np.maximum(STEP * float(known.std()), least)
+            # Nothing outside the range of the candidates is asked about: a logarithm is not defined everywhere.
+            inside = (held - step >= known.min()) & (held + step <= known.max())
+            chosen = inside & (times[of_row] == 1)
             own |= chosen
-            least = 4 * np.spacing(np.abs(held[chosen]).astype(np.float32)).astype(np.float64)
-            steps[chosen, place] = 1.0 if whole else np.maximum(STEP * float(np.nanstd(held)), least)
+            steps[chosen, place] = step[chosen]
             for centre, further in zip(centres[1:], NEXT, strict=True):
                 after = values[np.minimum(of_row[chosen] + further, len(values) - 1)]
                 middle = (held[chosen] + np.where(np.isfinite(after), after, held[chosen])) / 2

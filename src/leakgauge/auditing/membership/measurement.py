@@ -69,7 +69,7 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import PredictionTable, plan
+from leakgauge.training import Job, PredictionTable, plan
 from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
@@ -724,11 +724,13 @@ class ShadowModels(NamedTuple):
         why_not: why there are none; empty where there are some, or none are wanted.
         changed: scores of each candidate by how much outputs move where it is changed ``[m, n]``, by the name of the
             change; see `ChangedRecords`.
+        refused: whether models do not answer about changed candidates.
     """
 
     table: PredictionTable | None
     why_not: str = ""
     changed: Mapping[str, Floats] = MappingProxyType({})
+    refused: bool = False
 
 
 def train_shadows(case: Case) -> ShadowModels:
@@ -738,29 +740,40 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(None)
     if case.what.shadows is not None:
         return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
-    job = case.shadow_job
+    asked, refused = case.asked_beside, False
+    table = _trained_shadows(case, case.shadow_job)
+    if asked.records and (isinstance(table, str) or table.failures):
+        as_they_are = _trained_shadows(case, case.plain_shadow_job)
+        n_failed, n_left = (
+            len(case.shadow_sets) if isinstance(one, str) else len(one.failures) for one in (table, as_they_are)
+        )
+        refused = n_left < n_failed
+        table = as_they_are
+    if isinstance(table, str):
+        return ShadowModels(None, table)
+    n = len(case.candidates)
+    changed = settings.release(table.answers[:, n:])
+    # Of the candidates in their own order.
+    table = replace(table, answers=table.answers[:, :n], subsets=case.shadow_sets)
+    why_not = why_no_shadows(table)
+    if why_not:
+        return ShadowModels(None, why_not)
+    table, scores = released_answers(table, settings.release), dict[str, Floats]()
+    if changed.shape[1] and not table.failures:
+        scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
+    return ShadowModels(table, changed=scores, refused=refused)
+
+
+def _trained_shadows(case: Case, job: Job) -> PredictionTable | str:
+    """Answers of shadow models, or why there are none."""
     try:
         # The attacker's models are trained as the target was, even where that does not come to the end of its solver.
         planned = plan(job)
         if planned.engine.converges and not case.own.converged:
             planned = plan(job, engines=STOPPING)
-        table = planned.train(case.telling("shadow models"))
+        return planned.train(case.telling("shadow models"))
     except ModelError as error:
-        return ShadowModels(
-            None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
-        )
-    n, asked = len(case.candidates), case.asked_beside
-    changed = settings.release(table.answers[:, n:])
-    table = replace(
-        table, answers=table.answers[:, :n], subsets=case.shadow_sets
-    )  # of the candidates in their own order
-    why_not = why_no_shadows(table)
-    if why_not:
-        return ShadowModels(None, why_not)
-    table, scores = released_answers(table, settings.release), dict[str, Floats]()
-    if not table.failures:
-        scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
-    return ShadowModels(table, changed=scores)
+        return f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
 
 
 def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None) -> tuple[float, str] | None:

@@ -93,6 +93,12 @@ NO_GAMES_TAIL = (
     f"have each record and {FEWEST_OF_A_KIND} do not."
 )
 
+REFUSED = (
+    "Whether outputs change with what few records have, or right beside the numbers of records: shadow models refused "
+    "records that were changed like that."
+)
+"""What the report says was not tested where queries about changed records fail."""
+
 NOT_ASKED_NEARBY = (
     "Whether outputs for a record and for one that is hardly changed differ more for members: functions and modules "
     "are asked this where records have numbers and any are accepted, and endpoints are not."
@@ -120,6 +126,7 @@ class MembershipAnswer(Answer):
         success: how often attacks are right about each candidate.
         usual: how far a regressor usually errs on other records, and where that is from.
         left_out: names of the attacks that were possible and that the settings leave out.
+        refused: whether shadow models do not answer about changed candidates.
     """
 
     attacked: tuple[Attacked, ...]
@@ -133,6 +140,7 @@ class MembershipAnswer(Answer):
     success: PerRecord | None
     usual: tuple[float, str] | None
     left_out: tuple[str, ...] = ()
+    refused: bool = False
 
     __repr__ = shapes
 
@@ -255,6 +263,8 @@ class MembershipAnswer(Answer):
             )
         if self.shadows is not None and not self.games.played:
             said.append(NO_GAMES_TAIL)
+        if self.refused:
+            said.append(REFUSED)
         if self.contamination is None:
             said.append(HOLDOUT_NOT_TESTED)
         if not case.units.single:
@@ -345,7 +355,7 @@ class Membership(Question):
     def ask(self, case: Case) -> MembershipAnswer:
         """Train shadow models and carry out the attacks."""
         settings = self.settings
-        table, no_shadows, changed = case.shadow_models
+        table, no_shadows, changed, refused = case.shadow_models
         influence = case.answer(InfluenceAnswer)
         usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
         chosen = possible_attacks(
@@ -386,7 +396,7 @@ class Membership(Question):
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
         return MembershipAnswer(
             tuple(attacked), claimed, listed, table, no_shadows, games, min(p_values, default=None), tested, success,
-            usual, missing,
+            usual, missing, refused,
         )  # fmt: skip
 
     @classmethod
