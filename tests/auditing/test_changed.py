@@ -327,7 +327,7 @@ def test_numbers_next_to_a_records_own() -> None:
     n = 12
     table = pd.DataFrame(
         {
-            "a": np.linspace(0.0, 11.0, n) ** 2 + 0.25,
+            "a": np.linspace(0.0, 11.0, n) ** 2 + 1 / 3,
             "b": [5 * i for i in range(n)],
             "same": [1.0, 2.0] * (n // 2),
             "kind": ["x", "y"] * (n // 2),
@@ -353,9 +353,10 @@ def test_numbers_next_to_a_records_own() -> None:
     assert (above + below) == pytest.approx(2 * own)
     assert (above_one - next_one)[:, 1].tolist() == [1.0] * (n - 2)
     assert (above_two + below_two) == pytest.approx(2 * next_two)
-    large = Beside.of(Records.from_arrays(everyone[:, :1] + 1e9 + 0.5, np.arange(n) % 2), Units.rows(n))
+    billions = 1e4 * everyone[:, :1] + 1e9
+    large = Beside.of(Records.from_arrays(billions, np.arange(n) % 2), Units.rows(n))
     assert large is not None
-    moved = large.features.reshape(8, len(large.rows))[5] - (everyone[large.rows, 0] + 1e9 + 0.5)
+    moved = large.features.reshape(8, len(large.rows))[5] - billions[large.rows, 0]
     assert moved.tolist() == [256.0] * len(large.rows)  # four steps of single precision, in which trees compare
 
 
