@@ -23,7 +23,17 @@ from sklearn.tree import DecisionTreeRegressor
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.changed import FEWEST, MOST_HELD, N_OTHERS, STEP, AskedBeside, Beside, HeldByFew
+from leakgauge.auditing.membership.changed import (
+    FEWEST,
+    MOST_HELD,
+    N_OTHERS,
+    STEP,
+    AskedBeside,
+    Beside,
+    ChangedRecords,
+    HeldByFew,
+    SomeScores,
+)
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.auditing.membership.question import REFUSED
@@ -124,6 +134,12 @@ def records(town: Sequence[str], word: Sequence[float]) -> Records:
 SCHEMA = records(["north", "south"] * 2, np.zeros(4)).schema
 
 
+def alone(held: Records, units: Units | None = None) -> ChangedRecords | None:
+    """Changed records of those who alone have something, if there are any."""
+    asked = AskedBeside.of(held, Units.rows(len(held)) if units is None else units, smooth=True).records
+    return next((one for one in asked if isinstance(one, HeldByFew)), None)
+
+
 def test_who_has_what_alone() -> None:
     """Records 3 to 12 have a town each, and record 20 a word."""
     n = 40
@@ -131,7 +147,7 @@ def test_who_has_what_alone() -> None:
     town[3:13] = [f"town {i}" for i in range(10)]
     word[20] = 7.0
     held = records(town, word)
-    found = HeldByFew.of(held, Units.rows(n))
+    found = alone(held)
     assert found is not None
     assert found.rows.tolist() == [*range(3, 13), 20]
     ways = found.features.reshape(N_OTHERS, 11, 2)
@@ -149,28 +165,30 @@ def test_a_person_or_copies_are_one_who_has_it() -> None:
     town[:20] = [f"town {i // 2}" for i in range(20)]  # each in two rows
     whose[:20] = np.repeat(np.arange(10), 2)
     held, people = records(town, np.zeros(n)), Units(np.unique(whose, return_inverse=True)[1])
-    assert HeldByFew.of(held, Units.rows(n)) is None
-    found = HeldByFew.of(held, people)
+    together, found = alone(held), alone(held, people)
+    assert together is not None
     assert found is not None
-    assert found.rows.tolist() == list(range(20))
+    assert together.rows.tolist() == found.rows.tolist() == list(range(20))
+    assert len(found.features) == N_OTHERS * 20
+    assert len(together.features) == N_OTHERS * 10  # two have each: fewer ways
 
 
 def test_too_few_and_texts_of_common_words_are_not_asked_about() -> None:
     n = 60
     town = ["north", "south"] * (n // 2)
-    few, enough, texts = town.copy(), town.copy(), [f"{i % 10} and {'abcdef'[i // 10]}" for i in range(n)]
+    few, enough, texts = town.copy(), town.copy(), [f"{i % 6} and {'abcdef'[i // 10]}" for i in range(n)]
     few[: FEWEST - 1] = [f"town {i}" for i in range(FEWEST - 1)]
     enough[:FEWEST] = [f"town {i}" for i in range(FEWEST)]
-    assert HeldByFew.of(records(few, np.zeros(n)), Units.rows(n)) is None
-    assert HeldByFew.of(records(enough, np.zeros(n)), Units.rows(n)) is not None
-    assert HeldByFew.of(records(texts, np.zeros(n)), Units.rows(n)) is None
+    assert alone(records(few, np.zeros(n))) is None
+    assert alone(records(enough, np.zeros(n))) is not None
+    assert alone(records(texts, np.zeros(n))) is None
 
 
 def test_no_more_are_asked_about_than_show_anything() -> None:
     n = 2000
     town = ["north"] * n
     town[:800] = [f"town {i}" for i in range(800)]
-    found = HeldByFew.of(records(town, np.zeros(n)), Units.rows(n))
+    found = alone(records(town, np.zeros(n)))
     assert found is not None
     assert MOST_HELD / 2 < len(found.rows) <= MOST_HELD
     assert len(np.unique(found.rows)) == len(found.rows)
@@ -181,11 +199,11 @@ def test_scores_are_the_smallest_change() -> None:
     held = HeldByFew(np.array([1, 2]), np.zeros((4, 1)))
     own = np.array([[[5.0], [1.0], [2.0], [9.0]]])
     changed = np.array([[[1.5], [2.0], [0.0], [2.0]]])  # of records 1 and 2, in two ways
-    assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(4)).tolist() == [[-1.0, 0.5, 0.0, -1.0]]
+    assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(4)).tolist() == [[0.5, 0.0]]
     p = np.array([[[0.5, 0.5], [0.2, 0.8], [0.4, 0.6], [0.5, 0.5]]])
     q = np.array([[[0.5, 0.5], [0.3, 0.7], [0.4, 0.6], [0.2, 0.8]]])
     found = held.scores(AnswerKind.PROBABILITIES, np.log(p), np.log(q), np.array([0, 1, 0, 1]))
-    assert found[0] == pytest.approx([-1.0, np.log(4) - np.log(1.5), np.log(4 / 6) - np.log(3 / 7), -1.0])
+    assert found[0] == pytest.approx([np.log(4) - np.log(1.5), np.log(4 / 6) - np.log(3 / 7)])
 
 
 def texts(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -237,7 +255,14 @@ def test_what_fewest_have_counts_of_what_moves_outputs_at_all() -> None:
     changed = np.array([[[1.0], [1.5]], [[0.75], [1.5]], [[1.0], [2.0]]])
     found = asked.scores(AnswerKind.VALUES, own, changed, np.zeros(2))
     assert sorted(found) == ["few"]
-    assert found["few"].tolist() == [[-1.0, 0.5], [0.25, -1.0], [-1.0, 0.0]]
+    assert found["few"].rows.tolist() == [0, 1]
+    assert found["few"].values.tolist() == [[-1.0, 0.5], [0.25, -1.0], [-1.0, 0.0]]
+
+
+def test_scores_of_some_among_those_that_games_are_played_about() -> None:
+    some = SomeScores(np.array([1, 3, 4]), np.array([[0.5, 0.25, 0.75]]))
+    assert some.of(np.arange(5), 5).tolist() == [[-1.0, 0.5, -1.0, 0.25, 0.75]]
+    assert some.of(np.array([4, 0, 1]), 5).tolist() == [[0.75, -1.0, 0.5]]
 
 
 def test_null_words_that_are_hashed_tell_nobody() -> None:
@@ -365,7 +390,7 @@ def test_second_differences_are_the_scores_of_numbers() -> None:
     own = np.array([[[5.0], [1.0]]])
     # At the next one and the one after; below all three, and above all three.
     changed = np.array([[[2.0], [3.0], [0.5], [1.75], [3.0], [1.5], [2.75], [3.25]]])
-    assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(2)).tolist() == [[-1.0, 0.5]]
+    assert held.scores(AnswerKind.VALUES, own, changed, np.zeros(2)).tolist() == [[0.5]]
 
 
 def test_numbers_of_which_a_logarithm_is_taken_stay_above_0() -> None:

@@ -51,8 +51,8 @@ MOST_CHARACTERS = 100_000_000
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
 
-NEXT = (1, 2)
-"""How many values further up the candidates' next one is, to which a threshold halfway is looked for."""
+N_NEXT = 2
+"""Values of candidates further up, to which a threshold halfway is looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class ChangedRecords(ABC):
     __repr__ = shapes
 
     def scores(self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]) -> Floats:
-        """By how much outputs about each candidate move ``[m, n]``; -1 of those who are not asked about.
+        """By how much outputs about these move ``[m, e]``.
 
         Args:
             kind: of the answers.
@@ -86,13 +86,44 @@ class ChangedRecords(ABC):
             return told.reshape(n_models, -1, len(self.rows))
 
         ways = signal(changed.reshape(-1, len(self.rows), own.shape[-1]))
-        found = np.full(own.shape[:2], -1.0)
-        found[:, self.rows] = self._moved(signal(own[:, self.rows])[:, 0], ways)
-        return found
+        return self._moved(signal(own[:, self.rows])[:, 0], ways)
 
     @abstractmethod
     def _moved(self, own: Floats, ways: Floats) -> Floats:
         """By how much, of what is said of some records ``[m, e]`` and of them changed ``[m, s, e]``."""
+
+
+@dataclass(frozen=True, eq=False)
+class SomeScores:
+    """Scores of some candidates in each of several models; all others have less than any of these.
+
+    Args:
+        rows: of the candidates, ascending ``[e]``.
+        values: at least 0 ``[m, e]``; below for those that do not count in a model.
+    """
+
+    rows: Indices
+    values: Floats
+
+    __repr__ = shapes
+
+    def or_else(self, rows: Indices, values: Floats) -> SomeScores:
+        """The same, and those of further records in models in which no output moves."""
+        both = np.union1d(self.rows, rows)
+        found = np.full((len(values), len(both)), -1.0)
+        still = (self.values <= MOVED).all(axis=1)
+        for some, own, models in ((self.rows, self.values, ~still), (rows, values, still)):
+            found[np.ix_(models, np.searchsorted(both, some))] = own[models]
+        return SomeScores(both, found)
+
+    def of(self, rows: Indices, n: int) -> Floats:
+        """Of some of n candidates in their order, ``[m, rows]``; -1 of those who have no score."""
+        place = np.full(n, -1)
+        place[rows] = np.arange(len(rows))
+        among = place[self.rows] >= 0
+        found = np.full((len(self.values), len(rows)), -1.0)
+        found[:, place[self.rows[among]]] = self.values[:, among]
+        return found
 
 
 class HeldByFew(ChangedRecords):
@@ -106,26 +137,26 @@ class HeldByFew(ChangedRecords):
 
     @classmethod
     def of(
-        cls, candidates: Records, units: Units, texts: Sequence[_Texts] = (), n_holders: int = 1
+        cls, candidates: Records, units: Units, columns: Sequence[_Categories | _Texts], n_holders: int = 1
     ) -> HeldByFew | None:
         """Those among the candidates; ``None`` where they are too few.
 
         Args:
             candidates: to look at.
             units: which of them are in training sets together.
-            texts: columns of texts.
+            columns: of categories, and of texts.
             n_holders: units that have it.
         """
-        put = [*_categories(candidates, units, n_holders), *(one.without(n_holders) for one in texts)]
+        put = [one.without(n_holders) for one in columns]
         if n_holders == 1:
             put += _numbers(candidates, units)
         rows = _some(np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)]), MOST_HELD)
         if len(np.unique(units.of_row[rows])) < FEWEST:
             return None
         changed = np.repeat(candidates.features[None, rows], N_OTHERS, axis=0)
-        for column, held, others in put:
+        for place, held, others in put:
             chosen = np.isin(held, rows)
-            changed[:, np.searchsorted(rows, held[chosen]), column] = others[:, chosen]
+            changed[:, np.searchsorted(rows, held[chosen]), place] = others[:, chosen]
         changed = changed[: N_OTHERS if n_holders == 1 else N_OTHERS // 2]
         if (changed == changed[0]).all():
             changed = changed[:1]
@@ -152,38 +183,36 @@ class Beside(ChangedRecords):
             candidates: to look at.
             units: which of them are in training sets together.
         """
-        features = candidates.features
-        centres = np.repeat(features[None], 1 + len(NEXT), axis=0)
-        steps, own = np.zeros(features.shape), np.zeros(len(features), dtype=bool)
+        rows = _some(np.arange(len(candidates)), MOST_BESIDE)
+        centres = np.repeat(candidates.features[None, rows], 1 + N_NEXT, axis=0)
+        steps = np.zeros(centres.shape[1:])
         for place, column in enumerate(candidates.schema.columns):
-            held = features[:, place]
-            if column.is_categorical or column.dtype not in INTEGERS | FLOATS or not np.isfinite(held).any():
+            values = np.sort(candidates.features[:, place])
+            values = values[np.isfinite(values)]
+            if column.is_categorical or column.dtype not in INTEGERS | FLOATS or not len(values):
                 continue
-            known = held[np.isfinite(held)]
-            whole = bool((known == np.floor(known)).all())
-            values, of_row, times = np.unique(held, return_inverse=True, return_counts=True)
+            whole, held = bool((values == np.floor(values)).all()), centres[0, :, place]
             least = 4 * np.spacing(np.abs(held).astype(np.float32)).astype(np.float64)
-            step = np.ones(len(held)) if whole else np.maximum(STEP * float(known.std()), least)
+            step = np.ones(len(held)) if whole else np.maximum(STEP * float(values.std()), least)
+            first, after = (np.searchsorted(values, held, side) for side in ("left", "right"))
             # Nothing outside the range of the candidates is asked about: a logarithm is not defined everywhere.
-            inside = (held - step >= known.min()) & (held + step <= known.max())
-            chosen = inside & (times[of_row] == 1)
-            own |= chosen
+            chosen = (after - first == 1) & (held - step >= values[0]) & (held + step <= values[-1])
             steps[chosen, place] = step[chosen]
-            for centre, further in zip(centres[1:], NEXT, strict=True):
-                after = values[np.minimum(of_row[chosen] + further, len(values) - 1)]
-                middle = (held[chosen] + np.where(np.isfinite(after), after, held[chosen])) / 2
+            further = held[chosen]
+            for centre in centres[1:]:
+                further = values[np.minimum(np.searchsorted(values, further, "right"), len(values) - 1)]
+                middle = (held[chosen] + further) / 2
                 centre[chosen, place] = np.floor(middle) if whole else middle
-        rows = _some(np.flatnonzero(own), MOST_BESIDE)
+        own = steps.any(axis=1)
+        rows, centres, steps = rows[own], centres[:, own], steps[own]
         if len(np.unique(units.of_row[rows])) < FEWEST:
             return None
-        centres, steps = centres[:, rows], steps[rows]
         ways = np.concatenate([centres[1:], centres - steps, centres + steps])
-        return cls(rows, ways.reshape(-1, features.shape[1]))
+        return cls(rows, ways.reshape(-1, ways.shape[-1]))
 
     def _moved(self, own: Floats, ways: Floats) -> Floats:
-        n_next = len(NEXT)
-        centres = np.concatenate([own[:, None], ways[:, :n_next]], axis=1)
-        below, above = np.split(ways[:, n_next:], 2, axis=1)
+        centres = np.concatenate([own[:, None], ways[:, :N_NEXT]], axis=1)
+        below, above = np.split(ways[:, N_NEXT:], 2, axis=1)
         return np.asarray(np.abs(2 * centres - below - above).max(axis=1))
 
 
@@ -211,7 +240,8 @@ class AskedBeside:
             smooth: whether outputs are known to neither jump nor bend at numbers of training records.
         """
         texts = [*_Texts.among(candidates, units)]
-        few = [HeldByFew.of(candidates, units, texts, n_holders) for n_holders in HOLDERS]
+        held: list[_Categories | _Texts] = [*_Categories.among(candidates, units), *texts]
+        few = [HeldByFew.of(candidates, units, held, n_holders) for n_holders in HOLDERS]
         beside = None if smooth else Beside.of(candidates, units)
         columns = list(candidates.schema.columns)
         for one in texts:
@@ -223,24 +253,25 @@ class AskedBeside:
         """All queries: the candidates, and after them the changed ones."""
         return np.concatenate([features, *(one.features for one in self.records)]) if self.records else features
 
-    def scores(self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]) -> dict[str, Floats]:
-        """Scores of all candidates in some models ``[m, n]``, by the name of what was changed.
+    def scores(
+        self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]
+    ) -> dict[str, SomeScores]:
+        """Scores in some models, by the name of what was changed.
 
         What fewest have counts, of what moves outputs of a model at all.
 
         Args:
             kind: of the answers.
             own: of the models about the candidates ``[m, n, k]``.
-            changed: of the same models about the changed ones ``[m, q, k]``.
+            changed: of the same models about the changed ones, all after each other ``[m, q, k]``.
             labels: of the candidates ``[n]``.
         """
-        found, start = dict[str, Floats](), 0
+        found, start = dict[str, SomeScores](), 0
         for one in self.records:
             moved = one.scores(kind, own, changed[:, start : start + len(one.features)], labels)
             start += len(one.features)
-            before = found.setdefault(one.name, moved)
-            still = (before <= MOVED).all(axis=1)
-            before[still] = moved[still]
+            before = found.get(one.name)
+            found[one.name] = SomeScores(one.rows, moved) if before is None else before.or_else(one.rows, moved)
         return found
 
 
@@ -250,22 +281,41 @@ def _some(rows: Indices, most: int) -> Indices:
     return rows[:: max(1, -(-len(rows) // most))]
 
 
-def _categories(candidates: Records, units: Units, n_holders: int) -> Iterator[tuple[int, Indices, Floats]]:
-    """Columns of categories, rows with one that so many have, and others in its place ``[s, rows]``."""
-    for place, column in enumerate(candidates.schema.columns):
-        if not column.is_categorical or _is_text(candidates, place):
-            continue
-        codes = candidates.features[:, place]
-        known = np.flatnonzero(~np.isnan(codes))
-        values, of_known = np.unique(codes[known], return_inverse=True)
-        pairs = np.unique(np.stack([of_known, units.of_row[known]]), axis=1)
-        rare = np.flatnonzero(np.bincount(pairs[0], minlength=len(values)) == n_holders)
+@dataclass(frozen=True, eq=False)
+class _Categories:
+    """A column of categories.
+
+    Args:
+        place: of the column.
+        codes: of each row, NaN for none ``[n]``.
+        times: how many units have each category ``[c]``.
+    """
+
+    place: int
+    codes: Floats
+    times: Indices
+
+    @classmethod
+    def among(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
+        """Columns of categories among the candidates, but for texts."""
+        for place, column in enumerate(candidates.schema.columns):
+            if not column.is_categorical or _is_text(candidates, place):
+                continue
+            codes = candidates.features[:, place]
+            known = ~np.isnan(codes)
+            of_known, n = codes[known].astype(np.int64), len(column.categories)
+            if not units.single:  # each of a unit's once
+                of_known = np.unique(of_known * len(units) + units.of_row[known]) // len(units)
+            yield cls(place, codes, np.bincount(of_known, minlength=n))
+
+    def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
+        """The column, rows with a category that so many have, and others of these in its place ``[s, rows]``."""
+        rare = np.flatnonzero(self.times == n_holders)
         if len(rare) <= N_OTHERS:
-            continue
-        held = np.isin(of_known, rare)
-        which = np.searchsorted(rare, of_known[held])
-        others = np.stack([np.roll(values[rare], shift + 1)[which] for shift in range(N_OTHERS)])
-        yield place, known[held], others
+            return self.place, np.zeros(0, dtype=np.int64), np.zeros((N_OTHERS, 0))
+        held = np.flatnonzero(np.isin(self.codes, rare))
+        which = np.searchsorted(rare, self.codes[held])
+        return self.place, held, np.stack([np.roll(rare, shift + 1)[which] for shift in range(N_OTHERS)]).astype(float)
 
 
 def _numbers(candidates: Records, units: Units) -> Iterator[tuple[int, Indices, Floats]]:

@@ -16,6 +16,7 @@ from scipy.special import ndtr
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS
+from leakgauge.auditing.membership.changed import SomeScores
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
@@ -206,7 +207,7 @@ def play(
     settings: Settings,
     execution: Execution = HERE,
     *,
-    changed: Mapping[str, Floats] = MappingProxyType({}),
+    changed: Mapping[str, SomeScores] = MappingProxyType({}),
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -219,7 +220,7 @@ def play(
         attacks: to play.
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
-        changed: scores of each candidate by how much outputs move where it is changed ``[m, n]``, by name.
+        changed: scores by how much outputs move where candidates are changed, by name.
     """
     table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
     without = evidence.models_without
@@ -230,18 +231,15 @@ def play(
     if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
-    pool, played, tailed = (
-        _pool(len(units), settings.seed),
-        dict[str, Played](),
-        dict[str, dict[str, list[RecordSuccess]]](),
-    )
+    pool, played = _pool(len(units), settings.seed), dict[str, Played]()
+    tailed = dict[str, dict[str, list[RecordSuccess]]]()
+    looked_at = np.arange(len(labels))
     if len(pool) < len(units):
-        rows, of_row = units.rows_of(pool)
-        table, labels, units = table.about(rows), labels[rows], Units(of_row)
-        features = None if features is None else features[rows]
-        columns = None if columns is None else columns.about(rows)
-        without = None if without is None else without.about(rows)
-        changed = {name: scores[:, rows] for name, scores in changed.items()}
+        looked_at, of_row = units.rows_of(pool)
+        table, labels, units = table.about(looked_at), labels[looked_at], Units(of_row)
+        features = None if features is None else features[looked_at]
+        columns = None if columns is None else columns.about(looked_at)
+        without = None if without is None else without.about(looked_at)
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         success = everyone_as_target(
@@ -261,7 +259,7 @@ def play(
     execution.tell(len(playable), len(playable))
     judging = next((one for one in BY_HALVES if one.name in played), None)
     if judging is not None and (ways := _by_halves(judging, table, labels, units, settings)):
-        others = dict(changed)
+        others = {name: scores.of(looked_at, len(evidence.labels)) for name, scores in changed.items()}
         if table.kind is not AnswerKind.LABELS:
             others["alike"] = alike(table, labels)
         by = {name: [replace(ways[0], scores=units.largest(scores))] for name, scores in others.items()}

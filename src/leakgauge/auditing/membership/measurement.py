@@ -18,6 +18,7 @@ from scipy.special import ndtr
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.drawn import RocCurve
 from leakgauge.auditing.influence.change import FEWEST_ERRORS
+from leakgauge.auditing.membership.changed import SomeScores
 from leakgauge.auditing.membership.games import Games, shared_quantile
 from leakgauge.auditing.membership.result import (
     Association,
@@ -722,14 +723,13 @@ class ShadowModels(NamedTuple):
     Args:
         table: of answers, or ``None``.
         why_not: why there are none; empty where there are some, or none are wanted.
-        changed: scores of each candidate by how much outputs move where it is changed ``[m, n]``, by the name of the
-            change; see `ChangedRecords`.
+        changed: scores by how much outputs move where candidates are changed, by the name of the change.
         refused: whether models do not answer about changed candidates.
     """
 
     table: PredictionTable | None
     why_not: str = ""
-    changed: Mapping[str, Floats] = MappingProxyType({})
+    changed: Mapping[str, SomeScores] = MappingProxyType({})
     refused: bool = False
 
 
@@ -758,7 +758,7 @@ def train_shadows(case: Case) -> ShadowModels:
     why_not = why_no_shadows(table)
     if why_not:
         return ShadowModels(None, why_not)
-    table, scores = released_answers(table, settings.release), dict[str, Floats]()
+    table, scores = released_answers(table, settings.release), dict[str, SomeScores]()
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
     return ShadowModels(table, changed=scores, refused=refused)
