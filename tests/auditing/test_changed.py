@@ -36,7 +36,7 @@ from leakgauge.auditing.membership.changed import (
 )
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
-from leakgauge.auditing.membership.question import REFUSED
+from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
 from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
@@ -273,6 +273,18 @@ def test_null_words_that_are_hashed_tell_nobody() -> None:
     result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
     found = in_games(result)
     assert found.verdict is Verdict.PASSES
+
+
+def test_so_many_that_queries_would_be_held_twice_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = towns(300, 60)
+    result = audited(poisson(handle_unknown="ignore"), table)
+    assert TOO_MANY not in result.not_tested
+    monkeypatch.setattr("leakgauge.auditing.membership.changed.MOST_CANDIDATES", 299)
+    result = audited(poisson(handle_unknown="ignore"), table)
+    assert TOO_MANY in result.not_tested
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    assert lira.games.tail_by != "few"
 
 
 def test_texts_without_what_they_alone_have() -> None:

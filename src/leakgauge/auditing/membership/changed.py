@@ -43,6 +43,9 @@ MOVED = 1e-9
 N_OTHERS = 4
 """Categories that are put in the place of one, which few have; of those that several have, half as many."""
 
+MOST_CANDIDATES, MOST_NUMBERS = 100_000, 50_000_000
+"""Candidates, and numbers of them, among whom are asked about; with more the queries would be held twice."""
+
 WORD = re.compile(r"\w+")
 
 MOST_CHARACTERS = 100_000_000
@@ -150,7 +153,8 @@ class HeldByFew(ChangedRecords):
         put = [one.without(n_holders) for one in columns]
         if n_holders == 1:
             put += _numbers(candidates, units)
-        rows = _some(np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)]), MOST_HELD)
+        held_by_any = np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)])
+        rows = _some(np.unique(held_by_any), MOST_HELD)
         if len(np.unique(units.of_row[rows])) < FEWEST:
             return None
         changed = np.repeat(candidates.features[None, rows], N_OTHERS, axis=0)
@@ -187,9 +191,11 @@ class Beside(ChangedRecords):
         centres = np.repeat(candidates.features[None, rows], 1 + N_NEXT, axis=0)
         steps = np.zeros(centres.shape[1:])
         for place, column in enumerate(candidates.schema.columns):
+            if column.is_categorical or column.dtype not in INTEGERS | FLOATS:
+                continue
             values = np.sort(candidates.features[:, place])
             values = values[np.isfinite(values)]
-            if column.is_categorical or column.dtype not in INTEGERS | FLOATS or not len(values):
+            if not len(values):
                 continue
             whole, held = bool((values == np.floor(values)).all()), centres[0, :, place]
             least = 4 * np.spacing(np.abs(held).astype(np.float32)).astype(np.float64)
@@ -239,6 +245,8 @@ class AskedBeside:
             units: which of them are in training sets together.
             smooth: whether outputs are known to neither jump nor bend at numbers of training records.
         """
+        if cls.too_many(candidates):
+            return cls((), candidates.schema)
         texts = [*_Texts.among(candidates, units)]
         held: list[_Categories | _Texts] = [*_Categories.among(candidates, units), *texts]
         few = [HeldByFew.of(candidates, units, held, n_holders) for n_holders in HOLDERS]
@@ -248,6 +256,11 @@ class AskedBeside:
             columns[one.place] = replace(columns[one.place], categories=tuple(one.places))
         schema = replace(candidates.schema, columns=tuple(columns)) if texts else candidates.schema
         return cls(tuple(one for one in (*few, beside) if one is not None), schema)
+
+    @staticmethod
+    def too_many(candidates: Records) -> bool:
+        """Whether there are more candidates than are asked about."""
+        return len(candidates) > MOST_CANDIDATES or candidates.features.size > MOST_NUMBERS
 
     def after(self, features: Floats) -> Floats:
         """All queries: the candidates, and after them the changed ones."""
@@ -276,8 +289,7 @@ class AskedBeside:
 
 
 def _some(rows: Indices, most: int) -> Indices:
-    """So many of the rows at most, ascending and evenly spread."""
-    rows = np.unique(rows)
+    """So many of the rows at most, evenly spread."""
     return rows[:: max(1, -(-len(rows) // most))]
 
 
@@ -302,8 +314,9 @@ class _Categories:
             if not column.is_categorical or _is_text(candidates, place):
                 continue
             codes = candidates.features[:, place]
-            known = ~np.isnan(codes)
-            of_known, n = codes[known].astype(np.int64), len(column.categories)
+            own = np.ascontiguousarray(codes)  # by far faster to look through
+            known = ~np.isnan(own)
+            of_known, n = own[known].astype(np.int64), len(column.categories)
             if not units.single:  # each of a unit's once
                 of_known = np.unique(of_known * len(units) + units.of_row[known]) // len(units)
             yield cls(place, codes, np.bincount(of_known, minlength=n))

@@ -14,6 +14,7 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS, N_SHADOWS
 from leakgauge.auditing.finding import Finding, Verdict
 from leakgauge.auditing.influence.question import InfluenceAnswer
+from leakgauge.auditing.membership.changed import MOST_CANDIDATES, MOST_NUMBERS, AskedBeside
 from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
 from leakgauge.auditing.membership.findings import (
     LEFT_OUT_MEASURES,
@@ -98,6 +99,12 @@ REFUSED = (
     "records that were changed like that."
 )
 """What the report says was not tested where queries about changed records fail."""
+
+TOO_MANY = (
+    "Whether outputs change with what few records have, or right beside the numbers of records: shadow models are "
+    f"asked about changed records where there are at most {MOST_CANDIDATES:,} candidates, of {MOST_NUMBERS:,} numbers."
+)
+"""The same where there are more."""
 
 NOT_ASKED_NEARBY = (
     "Whether outputs for a record and for one that is hardly changed differ more for members: functions and modules "
@@ -265,6 +272,9 @@ class MembershipAnswer(Answer):
             said.append(NO_GAMES_TAIL)
         if self.refused:
             said.append(REFUSED)
+        asked = self.shadows is not None and case.what.shadows is None and case.kind is not AnswerKind.LABELS
+        if asked and AskedBeside.too_many(case.candidates):
+            said.append(TOO_MANY)
         if self.contamination is None:
             said.append(HOLDOUT_NOT_TESTED)
         if not case.units.single:
