@@ -18,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.membership.changed import AskedBeside
 from leakgauge.auditing.membership.consistency import contradictions
 from leakgauge.auditing.membership.findings import (
     GAMES_TAIL_MEASURE,
@@ -159,7 +160,7 @@ def wages(n_alone: int, seed: int = 0, n: int = 600) -> tuple[tuple[np.ndarray, 
 @pytest.fixture
 def by_attacks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shadow models are asked about the candidates as they are, and outputs in common are no score."""
-    monkeypatch.setattr("leakgauge.auditing.plan.asked_beside", lambda *_, **__: ())
+    monkeypatch.setattr(AskedBeside, "of", classmethod(lambda cls, held, *_, **__: cls((), held.schema)))
     monkeypatch.setattr("leakgauge.auditing.membership.games.alike", lambda table, _: np.zeros(table.answers.shape[:2]))
 
 

@@ -53,7 +53,7 @@ def test_scores_give_the_numbers_that_the_model_gives(mixed: np.ndarray) -> None
     case = open_case(
         subject(forest, **data), SETTINGS, wants_population=False, execution=Execution(None, 1, "cpu"), progress=None
     )
-    table, why_not, _ = case.shadow_models
+    table, why_not, *_ = case.shadow_models
     assert table is not None, why_not
     told = audit_scores(
         MEMBER[mixed],
