@@ -79,7 +79,7 @@ def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Pa
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
     assert found.estimate.low > 4
-    assert found.reason.startswith("what few records have identifies training records")
+    assert found.reason.startswith("what only few records have identifies training records")
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
     assert lira.games.tail_by == "few"
@@ -227,7 +227,7 @@ def test_a_word_that_stands_in_one_text_alone() -> None:
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
     assert found.estimate.low > 20
-    assert found.reason.startswith("what few records have identifies training records")
+    assert found.reason.startswith("what only few records have identifies training records")
     others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
     assert all(one.verdict is not Verdict.FAILS for one in others)
 
@@ -244,7 +244,7 @@ def test_a_word_of_two_where_a_word_of_one_is_left_out() -> None:
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
     assert found.estimate.low > 20
-    assert found.remedy.startswith("group rare categories, or leave out words that few texts have")
+    assert found.remedy.startswith("group rare categories, leave out words that few texts have")
 
 
 def test_what_fewest_have_counts_of_what_moves_outputs_at_all() -> None:
@@ -428,6 +428,32 @@ class Known(BaseEstimator, TransformerMixin):
         if not np.isin(np.asarray(X), self.numbers).all():
             raise ValueError("unknown")
         return X
+
+
+class KnownTexts(Known):
+    """Reads how long texts are of which it has been told."""
+
+    def transform(self, X: Any) -> Any:
+        table = np.asarray(X, dtype=object)
+        if not np.isin(table, self.numbers).all():
+            raise ValueError("unknown")
+        return np.vectorize(len)(table).astype(float)
+
+
+def test_what_is_refused_takes_nothing_else_with_it() -> None:
+    """Texts without what they alone have are refused; numbers right beside those of records tell whose they are."""
+    X, y = noisy(1200, 4)
+    table = pd.DataFrame(X, columns=list("abcd"))
+    table["text"] = [f"text {i}" for i in range(1200)]
+    columns = make_column_transformer((KnownTexts(table["text"].tolist()), ["text"]), remainder="passthrough")
+    model = make_pipeline(columns, GradientBoostingRegressor(max_depth=1, n_estimators=40, learning_rate=0.05))
+    result = audited(model, table.assign(y=y))
+    assert REFUSED in result.not_tested
+    assert result.n_games == SETTINGS.n_shadows
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    assert lira.games.tail_by == "beside"
+    assert in_games(result).verdict is Verdict.FAILS
 
 
 def test_models_that_refuse_changed_records_are_asked_about_the_others_alone() -> None:

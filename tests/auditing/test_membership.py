@@ -1136,6 +1136,18 @@ def test_an_advantage_in_games_is_corrected_for_candidates_that_stand_twice() ->
     assert (found.low, found.high) == (overlap.corrected(small).low, -0.04)
 
 
+def test_of_a_holdout_that_is_the_training_set_hardly_anything_is_left_to_tell_in_games() -> None:
+    """The share that stands twice is 1, so that the corrected value may lie beyond all that can be left."""
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=(50, 3)), (2, 1))
+    both = Records.from_arrays(X, X[:, 0] > 0, classes=(False, True))
+    overlap = Overlap.of(both, both)
+    found = overlap.corrected_in_games(Estimate(0.4, 0.35, 0.45, 0.95, "example", 200))
+    assert found.low <= found.value <= found.high
+    assert found.low <= 0.35
+    assert found.high >= 0.45
+
+
 def test_few_kinds_of_records_leave_games_as_they_are() -> None:
     """Records of both sets that are equal by chance are none that were drawn into both."""
     rng = np.random.default_rng(0)

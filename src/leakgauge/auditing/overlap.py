@@ -226,7 +226,9 @@ class Overlap:
         part = 2 * n_holdout * n_train / (n_train + n_holdout) ** 2  # of candidates, and models with the other of two
         hidden = replace(share, value=part * share.value, low=part * share.low, high=part * share.high)
         low, high = min(whole.low, advantage.low), max(whole.high, advantage.high)
-        return replace(whole, value=without_overlap(advantage, hidden).value, low=low, high=high)
+        # Where nearly all of the holdout was trained on, hardly anything is left that could be told.
+        value = min(max(without_overlap(advantage, hidden).value, low), high)
+        return replace(whole, value=value, low=low, high=high)
 
     def corrected_tail(self, tail: TailOdds) -> TailOdds:
         """Tail odds against records that were not trained on, whose bound errs with twice the probability."""

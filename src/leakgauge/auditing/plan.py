@@ -213,12 +213,6 @@ class Outline:
         return self.shadow_job_of(self.n_shadows)
 
     @property
-    def plain_shadow_job(self) -> Job:
-        """The same, asked about the candidates as they are and nothing else."""
-        job = self.shadow_job
-        return replace(job, queries=self.candidates.features)
-
-    @property
     def shadow_sets(self) -> DenseSubsets:
         """Which candidates each of them is trained on."""
         return self._shadow_sets(self.n_shadows, AuditStream.SHADOW_SETS.generator(self.settings.seed))
@@ -228,8 +222,8 @@ class Outline:
         _enough_shadows(n_models, size, n_drawn)
         return balanced_subsets(n_drawn, size, n_models, rng).of_rows(self.drawn)
 
-    def shadow_job_of(self, n_models: int) -> Job:
-        """The same with so many models.
+    def shadow_job_of(self, n_models: int, asked: AskedBeside | None = None) -> Job:
+        """The same with so many models; by default they are asked all of `asked_beside`.
 
         Records of the holdout stand among those of the training set, each sort in its own order. Where a learner reads
         the order (nearest neighbours at the same distance, a network that does not shuffle), neither sort comes first.
@@ -247,7 +241,7 @@ class Outline:
             subsets = DenseSubsets(subsets.members[:, rows])
         order = _interleaved(len(self.what.train), len(records), rng)
         subsets, records = DenseSubsets(subsets.members[:, order]), records[order]
-        asked = self.asked_beside
+        asked = self.asked_beside if asked is None else asked
         if asked.schema is not self.candidates.schema:
             records = Records(records.features, records.labels, asked.schema, records.ids)
         return attackers_job(self.what, self.settings, records, subsets, asked.after(self.candidates.features))
@@ -258,8 +252,9 @@ class Outline:
         if self.what.shadows is not None or self.kind is AnswerKind.LABELS:
             return AskedBeside((), self.candidates.schema)
         learner = self.what.learner
+        known = isinstance(learner, SklearnLearner)
         smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
-        return AskedBeside.of(self.candidates, self.drawn, smooth=smooth)
+        return AskedBeside.of(self.candidates, self.drawn, smooth=smooth, texts=known)
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import likelihood_ratio
 from leakgauge.models import AnswerKind
@@ -237,30 +238,46 @@ class AskedBeside:
     __repr__ = shapes
 
     @classmethod
-    def of(cls, candidates: Records, units: Units, *, smooth: bool) -> AskedBeside:
+    def of(cls, candidates: Records, units: Units, *, smooth: bool, texts: bool = True) -> AskedBeside:
         """About some of the candidates.
 
         Args:
             candidates: to ask about.
             units: which of them are in training sets together.
             smooth: whether outputs are known to neither jump nor bend at numbers of training records.
+            texts: whether models read texts, so that they can be asked about new ones, and not their codes.
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
-        texts = [*_Texts.among(candidates, units)]
-        held: list[_Categories | _Texts] = [*_Categories.among(candidates, units), *texts]
+        of_texts = [*_Texts.among(candidates, units)] if texts else []
+        held: list[_Categories | _Texts] = [*_Categories.among(candidates, units), *of_texts]
         few = [HeldByFew.of(candidates, units, held, n_holders) for n_holders in HOLDERS]
         beside = None if smooth else Beside.of(candidates, units)
         columns = list(candidates.schema.columns)
-        for one in texts:
+        for one in of_texts:
             columns[one.place] = replace(columns[one.place], categories=tuple(one.places))
-        schema = replace(candidates.schema, columns=tuple(columns)) if texts else candidates.schema
+        schema = replace(candidates.schema, columns=tuple(columns)) if of_texts else candidates.schema
         return cls(tuple(one for one in (*few, beside) if one is not None), schema)
 
     @staticmethod
     def too_many(candidates: Records) -> bool:
         """Whether there are more candidates than are asked about."""
         return len(candidates) > MOST_CANDIDATES or candidates.features.size > MOST_NUMBERS
+
+    def answered(self, answers: Callable[[Floats], object]) -> AskedBeside:
+        """Without the kinds of changes about which a model does not answer.
+
+        Args:
+            answers: of a model, to queries; raises what the model raises.
+        """
+        refused = set[str]()
+        for one in self.records:
+            if one.name not in refused:
+                try:
+                    answers(one.features)
+                except (DataError, ModelError):
+                    refused.add(one.name)
+        return replace(self, records=tuple(one for one in self.records if one.name not in refused))
 
     def after(self, features: Floats) -> Floats:
         """All queries: the candidates, and after them the changed ones."""

@@ -446,19 +446,21 @@ class _TailBy(NamedTuple):
 
 TAIL_BY = {
     "few": _TailBy(
-        "what few records have identifies training records of the learner's models, whose outputs change without it",
+        "what only few records have identifies training records of the learner's models: outputs change without it",
         "models of the learner were asked about records with what few of them have, and without it",
-        "group rare categories, or leave out words that few texts have (min_frequency, min_df)",
+        "group rare categories, leave out words that few texts have (min_frequency, min_df) and columns in which one "
+        "record alone differs from all others, or train with stronger regularisation",
     ),
     "beside": _TailBy(
         "outputs of the learner's models jump or bend at numbers of training records",
         "models of the learner were asked about numbers next to those of a record, and halfway to the next ones",
-        "round the numbers of the records before training, so that several have each of them",
+        "round the numbers before training, so that several records have each of them, or train with stronger "
+        "regularisation",
     ),
     "alike": _TailBy(
         "outputs that are equally right about several records identify training records of the learner's models",
         "models of the learner were searched for records about which outputs are equally right",
-        "minimise another loss than absolute errors, hinges or tolerances, or round the outputs",
+        "train with stronger regularisation, or minimise another loss than absolute errors, hinges or tolerances",
     ),
 }
 """Of scores by changed records, and by outputs that several records have in common."""

@@ -18,7 +18,7 @@ from scipy.special import ndtr
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.drawn import RocCurve
 from leakgauge.auditing.influence.change import FEWEST_ERRORS
-from leakgauge.auditing.membership.changed import SomeScores
+from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
 from leakgauge.auditing.membership.games import Games, shared_quantile
 from leakgauge.auditing.membership.result import (
     Association,
@@ -72,6 +72,7 @@ from leakgauge.statistics import (
 from leakgauge.streams import AuditStream
 from leakgauge.training import Job, PredictionTable, plan
 from leakgauge.training.engines import STOPPING
+from leakgauge.training.learners import trained
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -742,13 +743,15 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
     asked, refused = case.asked_beside, False
     table = _trained_shadows(case, case.shadow_job)
-    if asked.records and (isinstance(table, str) or table.failures):
-        as_they_are = _trained_shadows(case, case.plain_shadow_job)
-        n_failed, n_left = (
-            len(case.shadow_sets) if isinstance(one, str) else len(one.failures) for one in (table, as_they_are)
-        )
-        refused = n_left < n_failed
-        table = as_they_are
+    for fewer in (_answered, _nothing_beside):
+        if not asked.records or not (isinstance(table, str) or table.failures):
+            break
+        left = fewer(case, asked)
+        if len(left.records) == len(asked.records):
+            continue
+        before, asked = table, left
+        table = _trained_shadows(case, case.shadow_job_of(case.n_shadows, asked))
+        refused = refused or _n_failed(table, case) < _n_failed(before, case)
     if isinstance(table, str):
         return ShadowModels(None, table)
     n = len(case.candidates)
@@ -762,6 +765,24 @@ def train_shadows(case: Case) -> ShadowModels:
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
     return ShadowModels(table, changed=scores, refused=refused)
+
+
+def _answered(case: Case, asked: AskedBeside) -> AskedBeside:
+    """Without the kinds of changes about which a model of the learner does not answer."""
+    train = case.what.train
+    try:
+        model = trained(case.learner, Records(train.features, train.labels, asked.schema, train.ids), seed=0).model
+    except (DataError, ModelError):
+        return _nothing_beside(case, asked)
+    return asked.answered(lambda features: answers(model, features, len(train.schema.classes)))
+
+
+def _nothing_beside(case: Case, asked: AskedBeside) -> AskedBeside:
+    return AskedBeside((), case.candidates.schema)
+
+
+def _n_failed(table: PredictionTable | str, case: Case) -> int:
+    return case.n_shadows if isinstance(table, str) else len(table.failures)
 
 
 def _trained_shadows(case: Case, job: Job) -> PredictionTable | str:
