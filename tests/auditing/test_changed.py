@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge, SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import Binarizer, KBinsDiscretizer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
@@ -218,11 +218,15 @@ def texts(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return np.array(told, dtype=object), y
 
 
+def of_texts(told: np.ndarray, y: np.ndarray, vectors: Any, alpha: float = 0.1) -> AuditResult:
+    model = make_pipeline(vectors, SGDClassifier(loss="log_loss", alpha=alpha, random_state=0))
+    half = len(y) // 2
+    return audit(model, train=(told[:half], y[:half]), holdout=(told[half:], y[half:]), settings=SETTINGS)
+
+
 def test_a_word_that_stands_in_one_text_alone() -> None:
     """It is in the vocabulary if and only if its text was trained on, whatever the penalty hides in the answers."""
-    told, y = texts(600)
-    model = make_pipeline(TfidfVectorizer(), SGDClassifier(loss="log_loss", alpha=0.1, random_state=0))
-    result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
+    result = of_texts(*texts(600), TfidfVectorizer())
     found = in_games(result)
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
@@ -237,10 +241,7 @@ def test_a_word_of_two_where_a_word_of_one_is_left_out() -> None:
     told, y = texts(600)
     told = np.array([f"{text} pair{i // 2}" for i, text in enumerate(told)], dtype=object)
     mixed = np.random.default_rng(1).permutation(600)
-    told, y = told[mixed], y[mixed]
-    model = make_pipeline(TfidfVectorizer(min_df=2), SGDClassifier(loss="log_loss", alpha=0.1, random_state=0))
-    result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
-    found = in_games(result)
+    found = in_games(of_texts(told[mixed], y[mixed], TfidfVectorizer(min_df=2)))
     assert found.verdict is Verdict.FAILS
     assert found.estimate is not None
     assert found.estimate.low > 20
@@ -267,12 +268,8 @@ def test_scores_of_some_among_those_that_games_are_played_about() -> None:
 
 def test_null_words_that_are_hashed_tell_nobody() -> None:
     """Their places are those of other words' too, whether or not they were trained on."""
-    told, y = texts(600)
-    vectors = HashingVectorizer(n_features=16)
-    model = make_pipeline(vectors, SGDClassifier(loss="log_loss", alpha=0.3, random_state=0))
-    result = audit(model, train=(told[:300], y[:300]), holdout=(told[300:], y[300:]), settings=SETTINGS)
-    found = in_games(result)
-    assert found.verdict is Verdict.PASSES
+    result = of_texts(*texts(600), HashingVectorizer(n_features=16), alpha=0.3)
+    assert in_games(result).verdict is Verdict.PASSES
 
 
 def test_so_many_that_queries_would_be_held_twice_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,6 +354,38 @@ def test_null_edges_that_no_number_decides_tell_nobody(seed: int) -> None:
     model = HistGradientBoostingClassifier(max_iter=10, max_depth=1, learning_rate=0.02, random_state=0)
     result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=SETTINGS)
     assert in_games(result).verdict is Verdict.PASSES
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_null_thresholds_that_were_there_before_tell_nobody(seed: int) -> None:
+    """Each number is its record's own, and whether it is above 0.5 does not depend on who was trained on."""
+    X, y = noisy(400, 3, seed)
+    model = make_pipeline(Binarizer(threshold=0.5), Ridge(100.0))
+    result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.PASSES
+    assert not is_smooth(model)
+
+
+def test_a_large_unit_of_values_moves_nothing() -> None:
+    """Rounding errors of values of billions are no change, so that what two have is looked at after what one has."""
+    labels = np.array([1e12, 3e12])
+    asked = AskedBeside(
+        (HeldByFew(np.array([0]), np.zeros((1, 1))), HeldByFew(np.array([1]), np.zeros((1, 1)))), SCHEMA
+    )
+    own, changed = np.array([[[1e12], [2e12]]]), np.array([[[1e12 + 1e-4], [1e12]]])
+    found = asked.scores(AnswerKind.VALUES, own, changed, labels)["few"]
+    assert found.values.tolist() == [[-1.0, 1.0]]
+
+
+def test_categories_that_are_no_texts_have_no_words() -> None:
+    """Numbers of customers, as categories: one alone has each, and another is put in its place."""
+    numbers = pd.Categorical(np.arange(40))
+    held = Records.from_frame(pd.DataFrame({"customer": numbers, "y": np.arange(40) % 2}), target="y")
+    found = alone(held)
+    assert found is not None
+    assert len(found.rows) == 40
+    assert (found.features.reshape(N_OTHERS, 40) != held.features[:, 0]).all()
+    assert AskedBeside.of(held, Units.rows(40), smooth=True).schema == held.schema
 
 
 def test_numbers_next_to_a_records_own() -> None:
@@ -448,7 +477,8 @@ def test_what_is_refused_takes_nothing_else_with_it() -> None:
     columns = make_column_transformer((KnownTexts(table["text"].tolist()), ["text"]), remainder="passthrough")
     model = make_pipeline(columns, GradientBoostingRegressor(max_depth=1, n_estimators=40, learning_rate=0.05))
     result = audited(model, table.assign(y=y))
-    assert REFUSED in result.not_tested
+    assert REFUSED["few"] in result.not_tested
+    assert REFUSED["beside"] not in result.not_tested
     assert result.n_games == SETTINGS.n_shadows
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
@@ -462,10 +492,11 @@ def test_models_that_refuse_changed_records_are_asked_about_the_others_alone() -
     result = audit(model, train=(X[:100], y[:100]), holdout=(X[100:], y[100:]), settings=SETTINGS)
     assert result.n_games == SETTINGS.n_shadows
     assert not result.no_shadows
-    assert REFUSED in result.not_tested
+    assert REFUSED["beside"] in result.not_tested
+    assert REFUSED["few"] not in result.not_tested
     smooth = make_pipeline(StandardScaler(), Ridge())
     other = audit(smooth, train=(X[:100], y[:100]), holdout=(X[100:], y[100:]), settings=SETTINGS)
-    assert REFUSED not in other.not_tested
+    assert not set(REFUSED.values()) & set(other.not_tested)
 
 
 def test_numbers_that_several_have_are_not_moved() -> None:

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import likelihood_ratio
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Schema, Units
-from leakgauge.records.columns import FLOATS, INTEGERS
+from leakgauge.records.columns import FLOATS, INTEGERS, Value
 
 FEWEST = 8
 """Units that can be asked about: with half of fewer in a training set nothing can be shown."""
@@ -39,7 +40,7 @@ HOLDERS = range(1, 9)
 was trained on all of them (``min_frequency``, ``min_df``)."""
 
 MOVED = 1e-9
-"""Change of a log-odds or a value from which it is one."""
+"""Change of log-odds, or of a value in units of the labels' spread, from which it is one."""
 
 N_OTHERS = 4
 """Categories that are put in the place of one, which few have; of those that several have, half as many."""
@@ -48,9 +49,6 @@ MOST_CANDIDATES, MOST_NUMBERS = 100_000, 50_000_000
 """Candidates, and numbers of them, among whom are asked about; with more the queries would be held twice."""
 
 WORD = re.compile(r"\w+")
-
-MOST_CHARACTERS = 100_000_000
-"""Of texts whose words are looked at."""
 
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
@@ -75,7 +73,7 @@ class ChangedRecords(ABC):
     __repr__ = shapes
 
     def scores(self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]) -> Floats:
-        """By how much outputs about these move ``[m, e]``.
+        """By how much outputs about these move ``[m, e]``, in log-odds or in units of the labels' spread.
 
         Args:
             kind: of the answers.
@@ -84,9 +82,10 @@ class ChangedRecords(ABC):
             labels: of the candidates ``[n]``.
         """
         n_models, known = len(own), labels[self.rows]
+        unit = float(labels.astype(np.float64).std()) or 1.0
 
         def signal(answers: Floats) -> Floats:
-            told = answers[..., 0] if kind is AnswerKind.VALUES else likelihood_ratio.confidences(answers, known)
+            told = answers[..., 0] / unit if kind is AnswerKind.VALUES else likelihood_ratio.confidences(answers, known)
             return told.reshape(n_models, -1, len(self.rows))
 
         ways = signal(changed.reshape(-1, len(self.rows), own.shape[-1]))
@@ -373,7 +372,7 @@ class _Texts:
 
     place: int
     codes: Floats
-    places: dict[str, int]
+    places: dict[Value, int]
     times: Counter[str]
 
     @classmethod
@@ -383,32 +382,37 @@ class _Texts:
             texts = column.categories
             if not column.is_categorical or not _is_text(candidates, place):
                 continue
-            if not all(isinstance(text, str) for text in texts if text is not None):
-                continue
-            if sum(len(str(text)) for text in texts) > MOST_CHARACTERS:
-                continue
             codes, times = candidates.features[:, place], Counter[str]()
             rows = np.flatnonzero(~np.isnan(codes))
             rows = rows[np.argsort(units.of_row[rows], kind="stable")]
             for some in np.split(rows, _ends(units.of_row[rows])):
-                times.update({word for row in some for word in WORD.findall(str(texts[int(codes[row])] or "").lower())})
-            yield cls(place, codes, {text: code for code, text in enumerate(texts)}, times)  # type: ignore[misc]
+                times.update({word for row in some for word in _words(texts[int(codes[row])])})
+            yield cls(place, codes, {text: code for code, text in enumerate(texts)}, times)
+
+    @cached_property
+    def _holders(self) -> list[set[int]]:
+        """Of each row how many units have one of its words, where these are no more than `HOLDERS`."""
+        texts = list(self.places)
+        words = ([] if np.isnan(code) else _words(texts[int(code)]) for code in self.codes)
+        return [{self.times[word] for word in some if self.times[word] in HOLDERS} for some in words]
 
     def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
         """The column, rows with a word that so many have, and the texts without such words ``[s, rows]``."""
         texts = list(self.places)
-        rare = [
-            not np.isnan(code)
-            and any(self.times[word] == n_holders for word in WORD.findall((texts[int(code)] or "").lower()))
-            for code in self.codes
-        ]
-        held = _some(np.flatnonzero(rare), MOST_HELD)
+        held = _some(np.flatnonzero([n_holders in numbers for numbers in self._holders]), MOST_HELD)
 
         def kept(found: re.Match[str]) -> str:
             return "" if self.times[found[0].lower()] == n_holders else found[0]
 
-        others = [self.places.setdefault(WORD.sub(kept, texts[int(self.codes[row])]), len(self.places)) for row in held]
+        others = [
+            self.places.setdefault(WORD.sub(kept, str(texts[int(self.codes[row])])), len(self.places)) for row in held
+        ]
         return self.place, held, np.repeat(np.array(others, dtype=np.float64)[None], N_OTHERS, axis=0)
+
+
+def _words(text: Value) -> list[str]:
+    """Of a text, in lower case; of anything else none."""
+    return WORD.findall(text.lower()) if isinstance(text, str) else []
 
 
 def _ends(of_row: Indices) -> Indices:
@@ -417,5 +421,6 @@ def _ends(of_row: Indices) -> Indices:
 
 
 def _is_text(candidates: Records, place: int) -> bool:
-    """Whether nearly every record has a category of its own."""
-    return bool(candidates.schema.n_categories[place] > len(candidates) / 2)
+    """Whether the categories are texts, of which nearly every record has one of its own."""
+    known = candidates.schema.columns[place].categories
+    return len(known) > len(candidates) / 2 and any(isinstance(one, str) for one in known)

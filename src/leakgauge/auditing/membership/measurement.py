@@ -725,13 +725,13 @@ class ShadowModels(NamedTuple):
         table: of answers, or ``None``.
         why_not: why there are none; empty where there are some, or none are wanted.
         changed: scores by how much outputs move where candidates are changed, by the name of the change.
-        refused: whether models do not answer about changed candidates.
+        refused: kinds of changes about which models do not answer, by name.
     """
 
     table: PredictionTable | None
     why_not: str = ""
     changed: Mapping[str, SomeScores] = MappingProxyType({})
-    refused: bool = False
+    refused: tuple[str, ...] = ()
 
 
 def train_shadows(case: Case) -> ShadowModels:
@@ -741,7 +741,7 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(None)
     if case.what.shadows is not None:
         return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
-    asked, refused = case.asked_beside, False
+    asked, refused = case.asked_beside, set[str]()
     table = _trained_shadows(case, case.shadow_job)
     for fewer in (_answered, _nothing_beside):
         if not asked.records or not (isinstance(table, str) or table.failures):
@@ -751,7 +751,8 @@ def train_shadows(case: Case) -> ShadowModels:
             continue
         before, asked = table, left
         table = _trained_shadows(case, case.shadow_job_of(case.n_shadows, asked))
-        refused = refused or _n_failed(table, case) < _n_failed(before, case)
+        if _n_failed(table, case) < _n_failed(before, case):
+            refused = {one.name for one in case.asked_beside.records} - {one.name for one in asked.records}
     if isinstance(table, str):
         return ShadowModels(None, table)
     n = len(case.candidates)
@@ -764,7 +765,7 @@ def train_shadows(case: Case) -> ShadowModels:
     table, scores = released_answers(table, settings.release), dict[str, SomeScores]()
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
-    return ShadowModels(table, changed=scores, refused=refused)
+    return ShadowModels(table, changed=scores, refused=tuple(sorted(refused)))
 
 
 def _answered(case: Case, asked: AskedBeside) -> AskedBeside:

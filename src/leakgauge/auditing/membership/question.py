@@ -94,11 +94,14 @@ NO_GAMES_TAIL = (
     f"have each record and {FEWEST_OF_A_KIND} do not."
 )
 
-REFUSED = (
-    "Whether outputs change with what few records have, or right beside the numbers of records: shadow models refused "
-    "records that were changed like that."
-)
-"""What the report says was not tested where queries about changed records fail."""
+REFUSED = {
+    "few": "Whether outputs change with what few records have: shadow models refused records without it.",
+    "beside": (
+        "Whether outputs jump or bend at the numbers of records: shadow models refused records with numbers right "
+        "beside these."
+    ),
+}
+"""What the report says was not tested where queries about changed records fail, by the name of the change."""
 
 TOO_MANY = (
     "Whether outputs change with what few records have, or right beside the numbers of records: shadow models are "
@@ -133,7 +136,7 @@ class MembershipAnswer(Answer):
         success: how often attacks are right about each candidate.
         usual: how far a regressor usually errs on other records, and where that is from.
         left_out: names of the attacks that were possible and that the settings leave out.
-        refused: whether shadow models do not answer about changed candidates.
+        refused: kinds of changes about which shadow models do not answer.
     """
 
     attacked: tuple[Attacked, ...]
@@ -147,7 +150,7 @@ class MembershipAnswer(Answer):
     success: PerRecord | None
     usual: tuple[float, str] | None
     left_out: tuple[str, ...] = ()
-    refused: bool = False
+    refused: tuple[str, ...] = ()
 
     __repr__ = shapes
 
@@ -270,8 +273,7 @@ class MembershipAnswer(Answer):
             )
         if self.shadows is not None and not self.games.played:
             said.append(NO_GAMES_TAIL)
-        if self.refused:
-            said.append(REFUSED)
+        said += [REFUSED[name] for name in self.refused]
         asked = self.shadows is not None and case.what.shadows is None and case.kind is not AnswerKind.LABELS
         if asked and AskedBeside.too_many(case.candidates):
             said.append(TOO_MANY)
