@@ -94,6 +94,18 @@ def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Pa
     )
 
 
+def test_a_town_that_is_written_as_a_number() -> None:
+    """To an encoder the numbers right beside it are other towns, which no record has."""
+    table = towns(600, 60)
+    numbers = np.random.default_rng(1).permutation(90_000)[: table["town"].nunique()]
+    table["town"] = numbers[pd.factorize(table["town"])[0]]
+    result = audited(poisson(handle_unknown="ignore"), table)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.estimate is not None
+    assert found.estimate.low > 4
+
+
 def test_null_a_town_that_no_model_reads_tells_nobody() -> None:
     result = audited(poisson(handle_unknown="infrequent_if_exist", min_frequency=5), towns(600, 60))
     found = in_games(result)
@@ -546,4 +558,5 @@ def test_which_estimators_are_smooth() -> None:
     assert is_smooth(make_pipeline(StandardScaler(), LogisticRegression()))
     assert not is_smooth(make_pipeline(StandardScaler(), DecisionTreeRegressor()))
     assert not is_smooth(make_pipeline(KBinsDiscretizer(), LogisticRegression()))
+    assert not is_smooth(make_pipeline(OneHotEncoder(), LogisticRegression()))
     assert not is_smooth(SVR())

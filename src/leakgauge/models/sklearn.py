@@ -48,7 +48,7 @@ KEEPING = ("QuantileTransformer", "KNNImputer", "IsotonicRegression", "SplineTra
 SMOOTH = frozenset(
     {
         *("Pipeline", "ColumnTransformer", "FeatureUnion", "StandardScaler", "MinMaxScaler", "MaxAbsScaler"),
-        *("RobustScaler", "Normalizer", "PolynomialFeatures", "OneHotEncoder", "OrdinalEncoder", "SimpleImputer"),
+        *("RobustScaler", "Normalizer", "PolynomialFeatures", "SimpleImputer"),
         *("PCA", "TruncatedSVD", "CountVectorizer", "TfidfVectorizer", "TfidfTransformer", "HashingVectorizer"),
         *("LogisticRegression", "LogisticRegressionCV", "LinearRegression", "Ridge", "RidgeCV", "RidgeClassifier"),
         *("RidgeClassifierCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "BayesianRidge", "ARDRegression"),
@@ -59,7 +59,7 @@ SMOOTH = frozenset(
     }
 )
 """Those of scikit-learn whose answers neither jump nor bend at values of training records, or, as neighbours, reveal
-more by those about the records themselves."""
+more by those about the records themselves. Not the encoders of categories, which may be numbers."""
 
 MOST_LAST_NUMBERS = 50_000_000
 """Numbers that the last step of a pipeline reads, at most, where they are to be held."""
