@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -196,6 +197,29 @@ def test_the_deviation_and_the_confusion_may_be_published(people, regression):
     classifier = LabelOnly(fitted(DecisionTreeClassifier(max_depth=3), pool[:100]))
     flat = infer(classifier, pool[:100], pool[100:], "gene", confusion=np.ones((2, 2)))
     assert set(flat.people.guessed.tolist()) == {int(np.argmax(flat.prior))}
+
+
+@pytest.mark.parametrize("labels_only", [False, True])
+def test_null_the_matrix_of_a_model_that_never_saw_the_records_tells_nothing(labels_only):
+    """Thirty classes of two hundred people: that each was counted in its own cell looked like an advantage of 0.2."""
+    rng, advantages, excluded = np.random.default_rng(0), [], 0
+    model = None
+    for seed in range(30):
+        X = np.column_stack([rng.normal(size=(700, 3)), rng.integers(3, size=700)])
+        labels = (X[:, 0] * 4 + X[:, 3] + rng.normal(size=700)).astype(int) % 30
+        labels[:30] = np.arange(30)
+        table = pd.DataFrame(X, columns=["a", "b", "c", "gene"]).assign(y=[f"{one:02}" for one in labels])
+        table["gene"] = table.gene.map({0.0: "x", 1.0: "y", 2.0: "z"})
+        pool = Records.from_frame(table, target="y").as_codes()
+        if model is None:
+            model = fitted(LogisticRegression(max_iter=200), pool[:300])
+        asked = LabelOnly(model) if labels_only else model
+        found = infer(asked, pool[300:500], pool[500:], "gene", attacks=["inversion-confusion"], seed=seed)
+        advantage = found.attacks[0].advantage_alone
+        advantages.append(advantage.value)
+        excluded += not advantage.low <= 0 <= advantage.high
+    assert excluded <= 4
+    assert abs(np.mean(advantages)) < 0.03
 
 
 def test_attacks_on_some_are_those_on_a_table_of_them_and_people_are_looked_at_all(regression):

@@ -145,6 +145,21 @@ def test_confusion_is_read_as_the_true_class_given_the_one_named():
     ]
 
 
+def test_who_is_counted_in_the_matrix_is_left_out_of_it():
+    """As by the matrix of all others, made anew for each."""
+    rng = np.random.default_rng(0)
+    labels, predicted, named = rng.integers(3, size=40), rng.integers(3, size=40), rng.integers(3, size=(50, 4))
+    known = np.append(labels, rng.integers(3, size=10))
+    counts = inversion.confusion(predicted, labels, 3)
+    counted = np.append(predicted, np.full(10, -1))
+    found = inversion.by_confusion(named, known, counts, counted=counted)
+    for row in range(50):
+        others = np.arange(40) != row
+        matrix = inversion.confusion(predicted[others], labels[others], 3)
+        alone = inversion.by_confusion(named[[row]], known[[row]], matrix)
+        np.testing.assert_allclose(found.scores[row], alone.scores[0])
+
+
 def test_no_guess_counts_as_wrong():
     found = highest(np.array([[-np.inf, -np.inf], [0.0, -1.0]]))
     assert found.values.tolist() == [NONE, 0]

@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Codes, Floats
+from leakgauge.arrays import Codes, Floats, Indices
 from leakgauge.attributes import imputation, inversion, learned, reductions, shadow_models
 from leakgauge.attributes.guesses import Guesses, likeliest
 from leakgauge.attributes.shadow_models import Shadows
@@ -76,6 +76,8 @@ class AttributeEvidence:
         categorical: bool ``[c]``, True where a column of ``known`` holds codes of categories.
         sigma_in: root mean squared training error of a regressor, as published with many models.
         confusion: how many training records of class i (row) a classifier takes for class j, ``[k, k]``, likewise.
+        counted: as which class it counts each of the people, int ``[n]``, -1 for those it does not count; ``None`` if
+            it counts none of them.
         scale: typical size of the response of a regressor.
         membership: scores of a membership attack about each person with each value in place, ``[n, m]``.
         own: records of the attacker's own.
@@ -92,6 +94,7 @@ class AttributeEvidence:
     categorical: NDArray[np.bool_]
     sigma_in: float | None = None
     confusion: Floats | None = None
+    counted: Codes | None = None
     scale: float = 1.0
     membership: Floats | None = None
     own: AttackerRecords | None = None
@@ -100,6 +103,12 @@ class AttributeEvidence:
     seed: int = 0
 
     __repr__ = shapes
+
+    def about(self, rows: Indices) -> AttributeEvidence:
+        """The same about some of the people, without what is added of the attacks."""
+        counted = None if self.counted is None else self.counted[rows]
+        answers, labels, known = self.answers[rows], self.labels[rows], self.known[rows]
+        return replace(self, answers=answers, labels=labels, known=known, counted=counted)
 
     @cached_property
     def signals(self) -> Floats:
@@ -208,7 +217,8 @@ def invert(evidence: AttributeEvidence) -> Guesses:
 
 def _confusion(evidence: AttributeEvidence) -> Guesses:
     confusion = _held(evidence.confusion, "the model's confusion matrix")
-    return inversion.by_confusion(np.argmax(evidence.answers, axis=2), evidence.labels, confusion, evidence.prior)
+    named = np.argmax(evidence.answers, axis=2)
+    return inversion.by_confusion(named, evidence.labels, confusion, evidence.prior, counted=evidence.counted)
 
 
 def _likeliest(evidence: AttributeEvidence) -> Guesses:
@@ -245,7 +255,7 @@ def _learned(evidence: AttributeEvidence) -> Guesses:
         evidence.known,
         invert(evidence).scores,
         own.known,
-        invert(replace(evidence, answers=own.answers, labels=own.labels)).scores,
+        invert(replace(evidence, answers=own.answers, labels=own.labels, counted=None)).scores,
         own.values,
         evidence.prior,
         categorical=evidence.categorical,

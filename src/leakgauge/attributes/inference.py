@@ -177,7 +177,8 @@ def infer(
         attacks: the names of those to carry out; by default all that are possible.
         group_by: the name of a categorical column whose groups are looked at apart.
         sigma_in: deviation that inverting a regressor reckons with; by default the training error.
-        confusion: confusion matrix that inverting by labels reckons with; by default that on the training set.
+        confusion: confusion matrix that inverting by labels reckons with; by default that on the training set, of which
+            each member is left out where it is asked about.
         confidence: of the intervals on the advantages of all attacks that read the value off the model together, in
             (0, 1).
         alone: confidence of the interval on each advantage alone, in (0, 1).
@@ -211,21 +212,18 @@ def infer(
         told[:] = told[:, :1]
     own = None if attacker is None else _own(model, attacker, hidden)
     frequencies = _frequencies(prior, truth if own is None else np.concatenate([truth, own.values]), hidden)
-    published = _published(model, train, kind, sigma_in, confusion)
+    sigma_in, confusion, counted = _published(model, train, len(holdout), kind, sigma_in, confusion)
     scale = float(np.std(everybody.labels)) or 1.0
 
-    def of(people: Records, told: Floats) -> AttributeEvidence:
-        known = _known(people, hidden)
-        return AttributeEvidence(
-            kind, told, people.labels, frequencies, *known, *published, scale=scale, own=own, seed=seed
-        )  # fmt: skip
-
-    evidence = of(everybody, told)
+    evidence = AttributeEvidence(
+        kind, told, everybody.labels, frequencies, *_known(everybody, hidden), sigma_in, confusion, counted,
+        scale=scale, own=own, seed=seed,
+    )  # fmt: skip
     people = _people(train.ids, invert(evidence), truth, q)
     rows = np.arange(len(truth)) if played is None else np.asarray(played, dtype=np.int64)
     if len(rows) < len(truth):
         everybody, told, truth, n = everybody[rows], told[rows], truth[rows], int((rows < n).sum())
-        evidence = of(everybody, told)
+        evidence = evidence.about(rows)
     reduced = None if membership is None else _membership(membership, everybody, hidden, told)
     searched = None if search is None else _searched(model, everybody, hidden, search)
     ignored = one_for_all and (searched is None or ignores(searched.answers))
@@ -349,18 +347,24 @@ def _frequencies(prior: ArrayLike | None, seen: Codes, hidden: SensitiveAttribut
 
 
 def _published(
-    model: Answering, train: Records, kind: AnswerKind, sigma_in: float | None, confusion: ArrayLike | None
-) -> tuple[float | None, Floats | None]:
-    """Training error of a regressor and confusion matrix of a classifier, unless given."""
+    model: Answering,
+    train: Records,
+    n_others: int,
+    kind: AnswerKind,
+    sigma_in: float | None,
+    confusion: ArrayLike | None,
+) -> tuple[float | None, Floats | None, Codes | None]:
+    """Training error of a regressor and confusion matrix of a classifier, unless given, and who is counted there."""
     if kind is AnswerKind.VALUES:
         if sigma_in is None:
             errors = train.labels - ask(model, train.features, train.schema)[:, 0]
             sigma_in = float(np.sqrt(np.mean(errors**2)))
-        return sigma_in, None
+        return sigma_in, None, None
     if confusion is not None:
-        return None, np.asarray(confusion, dtype=np.float64)
+        return None, np.asarray(confusion, dtype=np.float64), None
     predicted = np.argmax(ask(model, train.features, train.schema), axis=1)
-    return None, inversion.confusion(predicted, train.labels, len(train.schema.classes))
+    counts = inversion.confusion(predicted, train.labels, len(train.schema.classes))
+    return None, counts, np.append(predicted, np.full(n_others, -1))
 
 
 def _membership(score: MembershipScores, records: Records, hidden: SensitiveAttribute, told: Floats) -> Floats:

@@ -148,7 +148,12 @@ def by_confidence(log_probabilities: ArrayLike, labels: ArrayLike, prior: ArrayL
 
 
 def by_confusion(
-    predicted: ArrayLike, labels: ArrayLike, confusion: ArrayLike, prior: ArrayLike | None = None
+    predicted: ArrayLike,
+    labels: ArrayLike,
+    confusion: ArrayLike,
+    prior: ArrayLike | None = None,
+    *,
+    counted: ArrayLike | None = None,
 ) -> Guesses:
     """Guess by the class that the model names, and how often people of whom it names that class are of the true one.
 
@@ -158,6 +163,9 @@ def by_confusion(
         confusion: how many people of class i (row) the model takes for class j (column), ``[k, k]``, as published
             with many models. A class that the model never names says nothing.
         prior: ``[m]`` or ``[n, m]``; uniform if not given.
+        counted: as which class the matrix counts each of the people, int ``[n]``, -1 for those it does not count; by
+            default it counts none of them. Each is left out of what is reckoned with about itself: otherwise the matrix
+            would tell who is counted, and not the model.
 
     Raises:
         ModelError: the predictions are no classes ``[n, m]``.
@@ -179,10 +187,11 @@ def by_confusion(
     if named.ndim != 2 or named.dtype.kind not in "iu" or (named < 0).any() or (named >= k).any():
         raise ModelError(f"predicted must be classes 0 to {k - 1} of shape [records, values], got {named.shape}.")
     codes = _checked_classes(labels, len(named), k)
-    totals = counts.sum(axis=0)
-    likelihood = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), 1 / k)
+    own = np.zeros(named.shape) if counted is None else np.asarray(counted)[:, None] == named
+    of_true, totals = counts[codes[:, None], named] - own, counts.sum(axis=0)[named] - own
+    likelihood = np.where(totals > 0, of_true / np.where(totals > 0, totals, 1.0), 1 / k)
     with np.errstate(divide="ignore"):
-        return posterior(np.log(likelihood[codes[:, None], named]), prior)
+        return posterior(np.log(likelihood), prior)
 
 
 def signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], scale: float = 1.0) -> Floats:

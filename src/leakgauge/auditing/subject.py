@@ -34,7 +34,7 @@ from leakgauge.models import (
     wrap,
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
-from leakgauge.models.sklearn import is_fitted, name_of, refuse_class
+from leakgauge.models.sklearn import has_learned, is_fitted, name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
@@ -259,14 +259,9 @@ def _fitted_for_good(estimator: Any) -> str:
         held = [place.value]
         if isinstance(place.value, FunctionType):
             held = [place.value.__globals__.get(name) for name in place.value.__code__.co_names]
-        if place.path and any(hasattr(one, "get_params") and _has_learned(one) for one in held):
+        if place.path and any(hasattr(one, "get_params") and has_learned(one) for one in held):
             return one_line(place.path)
     return ""
-
-
-def _has_learned(estimator: Any) -> bool:
-    """Whether an estimator has what scikit-learn's have once they are fitted."""
-    return any(name.endswith("_") and not name.startswith("_") for name in getattr(estimator, "__dict__", ()))
 
 
 def _itself(model: Any) -> Any:

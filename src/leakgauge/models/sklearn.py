@@ -288,6 +288,11 @@ def last_step(estimator: Any) -> Any:
     return steps_of(estimator)[-1]
 
 
+def has_learned(estimator: Any) -> bool:
+    """Whether an estimator has what scikit-learn's have once they are fitted."""
+    return any(name.endswith("_") and not name.startswith("_") for name in getattr(estimator, "__dict__", ()))
+
+
 def name_of(estimator: object) -> str:
     """How messages call an estimator: its class, and for a pipeline the class of its last step."""
     steps = getattr(estimator, "steps", None)

@@ -11,6 +11,7 @@ from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settle
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
+from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.rounding import Grid, Rounding
@@ -456,6 +457,13 @@ TAIL_BY = {
         "models of the learner were asked about numbers next to those of a record, and halfway to the next ones",
         "round the numbers before training, so that several records have each of them, or train with stronger "
         "regularisation",
+    ),
+    STORED: _TailBy(
+        "the learner's models store numbers of single training records, and outputs tell them (thresholds of a tree, "
+        "medians of an imputer, extremes that are clipped to, rows of a kernel method)",
+        "the numbers that models of the learner store were looked for among the records",
+        "round the numbers before training, so that several records have each of them, or give the model public values "
+        "in place of those it learns: a constant to fill in, fixed ranges and edges",
     ),
     "alike": _TailBy(
         "outputs that are equally right about several records identify training records of the learner's models",

@@ -26,6 +26,7 @@ from leakgauge.auditing.membership.result import (
     ExposedRecords,
     MembershipAttackResult,
 )
+from leakgauge.auditing.membership.stored import STORED, stored
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import ReleaseRule, Settings
@@ -765,6 +766,8 @@ def train_shadows(case: Case) -> ShadowModels:
     table, scores = released_answers(table, settings.release), dict[str, SomeScores]()
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
+    if not table.failures and (found := stored(case)) is not None:
+        scores[STORED] = found
     return ShadowModels(table, changed=scores, refused=tuple(sorted(refused)))
 
 

@@ -1,0 +1,193 @@
+"""Numbers of single training records that models store, where outputs tell them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, QuantileTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+
+from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.document import load
+from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
+from leakgauge.auditing.membership.stored import STORED, scores_of_tree, shares
+from leakgauge.report import render_html
+
+SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
+
+
+def people(n: int, d: int = 12, *, seed: int = 0, digits: int | None = None, missing: float = 0.0) -> pd.DataFrame:
+    """Numbers of all digits, or of few, that say little about the class."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    table = pd.DataFrame(X if digits is None else np.round(X, digits), columns=[f"c{i}" for i in range(d)])
+    table = table.mask(rng.random((n, d)) < missing)
+    table["y"] = np.where(X[:, 0] + rng.normal(size=n) > 0, "yes", "no")
+    return table
+
+
+def audited(model: Any, table: pd.DataFrame, **given: Any) -> AuditResult:
+    half = len(table) // 2
+    return audit(model, train=table[:half], holdout=table[half:], target="y", settings=SETTINGS, **given)
+
+
+def in_games(result: AuditResult) -> Finding:
+    return next(one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+
+
+def told_by(result: AuditResult) -> str:
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    return lira.games.tail_by
+
+
+MEDIAN = SimpleImputer(strategy="median")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(MEDIAN, StandardScaler(), LogisticRegression(C=0.1)),
+        make_pipeline(StandardScaler(), MEDIAN, LogisticRegression(C=0.1)),
+        make_pipeline(make_column_transformer((MEDIAN, ["c2", "c3", "c4", "c5", "c6"])), LogisticRegression(C=0.1)),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), LogisticRegression(C=0.1)),
+        make_pipeline(MinMaxScaler(clip=True), LogisticRegression(C=0.1)),
+        make_pipeline(Nystroem(gamma=0.05, n_components=20, random_state=0), LogisticRegression(C=0.01)),
+        make_pipeline(StandardScaler(), Nystroem(gamma=0.05, n_components=20), LogisticRegression(C=0.01)),
+        DecisionTreeClassifier(max_depth=1),
+        make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, min_samples_leaf=60)),
+        GridSearchCV(make_pipeline(MEDIAN, LogisticRegression()), {"logisticregression__C": [0.1]}, cv=2),
+    ],
+    ids=str,
+)
+def test_a_stored_number_tells_whose_it_is(model: Any) -> None:
+    result = audited(model, people(600))
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.estimate is not None
+    assert found.estimate.value > 20
+    assert found.reason.startswith("the learner's models store numbers of single training records")
+    assert told_by(result) == STORED
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(C=0.1)),
+        make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression(C=0.1)),
+        make_pipeline(MinMaxScaler(), LogisticRegression(C=0.1)),
+        ExtraTreeClassifier(max_depth=3, min_samples_leaf=60, random_state=0),
+    ],
+    ids=str,
+)
+def test_null_what_no_record_has_tells_nobody(model: Any) -> None:
+    result = audited(model, people(600))
+    assert in_games(result).verdict is Verdict.PASSES
+    assert told_by(result) != STORED
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(MEDIAN, StandardScaler(), LogisticRegression(C=0.1)),
+        DecisionTreeClassifier(max_depth=3, min_samples_leaf=60),
+    ],
+    ids=str,
+)
+def test_null_numbers_that_many_have_tell_nobody(model: Any, seed: int) -> None:
+    found = in_games(audited(model, people(600, 6, seed=seed, digits=1, missing=0.05)))
+    assert found.verdict is Verdict.PASSES
+
+
+def test_regression_gate_and_report(tmp_path: Path) -> None:
+    table = people(600)
+    table["y"] = table.c0 + np.random.default_rng(1).normal(size=600)
+    model = TransformedTargetRegressor(regressor=make_pipeline(MEDIAN, Ridge(100.0)))
+    result = audited(model, table)
+    assert in_games(result).verdict is Verdict.FAILS
+    assert told_by(result) == STORED
+    path = tmp_path / "result.json"
+    path.write_text(result.to_json())
+    document = load(path)
+    assert apply(document, Limits()) == document
+    assert "the numbers that models of the learner store were looked for among the records" in render_html(document)
+
+
+def test_persons_by_one_of_their_rows() -> None:
+    table = people(1200)
+    table["person"] = np.repeat(np.arange(300), 4)
+    result = audited(make_pipeline(MEDIAN, LogisticRegression(C=0.1)), table, persons="person")
+    assert in_games(result).verdict is Verdict.FAILS
+    assert told_by(result) == STORED
+
+
+def test_texts_are_passed_over() -> None:
+    table = people(400, 3)
+    table["town"] = np.random.default_rng(2).choice(["north", "south"], size=400)
+    encoded = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    columns = make_column_transformer((encoded, ["town"]), (StandardScaler(), ["c0", "c1", "c2"]))
+    result = audited(make_pipeline(columns, LogisticRegression(C=0.1)), table)
+    assert in_games(result).verdict is Verdict.PASSES
+
+
+@pytest.mark.parametrize(
+    "step", [KBinsDiscretizer(8, quantile_method="inverted_cdf"), QuantileTransformer(n_quantiles=5)]
+)
+def test_edges_and_quantiles(step: Any) -> None:
+    found = in_games(audited(make_pipeline(step, LogisticRegression(C=0.1)), people(600)))
+    assert found.verdict is Verdict.FAILS
+
+
+def test_shares_of_a_number() -> None:
+    values = np.array([1.0, 2.0, 2.0, 5.0, np.nan, 9.0])
+    assert shares(values, 2.0).tolist() == [0, 0.5, 0.5, 0, 0, 0]
+    assert shares(values, 9.0).tolist() == [0, 0, 0, 0, 0, 1]
+    assert shares(values, 3.5).tolist() == [0, 0.5, 0.5, 1, 0, 0]
+    assert shares(values, 3.0).tolist() == [1, 0, 0, 1, 0, 0]  # though both that have 2 would be in the way
+    assert shares(values, 4.0).tolist() == [0] * 6
+    assert shares(values, 0.0).tolist() == shares(values, 10.0).tolist() == [0] * 6
+
+
+def test_the_nearer_pair_is_the_likelier() -> None:
+    """Halfway between 3 and 5, with nobody in between, and between 1 and 7, with two."""
+    assert shares(np.array([1.0, 3.0, 5.0, 7.0]), 4.0).tolist() == [0.2, 0.8, 0.8, 0.2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_thresholds_are_found_where_a_fit_by_hand_has_them(seed: int) -> None:
+    """Of each node the members on either side of its threshold have the whole of the chance, or all but a little."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 3)).astype(np.float32)
+    y = X[:, 0] * X[:, 1] + rng.normal(size=400)
+    inside = rng.permutation(400)[:200]
+    model = DecisionTreeRegressor(max_depth=4, min_samples_leaf=10).fit(X[inside], y[inside])
+    tree, reached = model.tree_, model.decision_path(X[inside]).toarray().astype(bool)
+    beside = set[int]()
+    for node in np.flatnonzero(tree.children_left >= 0):
+        rows = inside[reached[:, node]]
+        values = X[rows, tree.feature[node]]
+        below = values <= tree.threshold[node]
+        beside |= {int(rows[below][values[below].argmax()]), int(rows[~below][values[~below].argmin()])}
+    found = scores_of_tree(tree, X)
+    assert set(np.flatnonzero(found > 0.5)) == beside
+    assert found[sorted(beside)].min() > 0.9
+
+
+def test_missing_numbers_go_where_the_tree_sends_them() -> None:
+    X = np.array([[1.0, 0.0], [2.0, 0.0], [np.nan, 1.0], [np.nan, 3.0], [1.5, 8.0], [2.5, 8.0]], dtype=np.float32)
+    y = [0.0, 0.0, 5.0, 9.0, 0.0, 0.0]
+    model = DecisionTreeRegressor().fit(X, y)
+    found = scores_of_tree(model.tree_, X)
+    assert found[[2, 3]].tolist() == [1.0, 1.0]
