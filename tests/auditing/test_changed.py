@@ -37,11 +37,11 @@ from leakgauge.auditing.membership.changed import (
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
-from leakgauge.models import AnswerKind
+from leakgauge.models import AnswerKind, FunctionRegression
 from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
 from leakgauge.report import render_html
-from leakgauge.training import DenseSubsets, PredictionTable
+from leakgauge.training import DenseSubsets, FunctionLearner, PredictionTable
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
 
@@ -331,8 +331,9 @@ JUMPING = [
 
 
 @pytest.mark.parametrize("model", JUMPING)
-def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any) -> None:
-    """An edge of a bin, a landmark, and a threshold halfway between two tell whose they are."""
+def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An edge of a bin, a landmark, and a threshold halfway between two tell whose they are, by outputs alone."""
+    monkeypatch.setattr("leakgauge.auditing.membership.measurement.stored", lambda case: None)
     X, y = noisy(1200, 4)
     result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=SETTINGS)
     found = in_games(result)
@@ -560,3 +561,41 @@ def test_which_estimators_are_smooth() -> None:
     assert not is_smooth(make_pipeline(KBinsDiscretizer(), LogisticRegression()))
     assert not is_smooth(make_pipeline(OneHotEncoder(), LogisticRegression()))
     assert not is_smooth(SVR())
+
+
+def places(n: int, n_alone: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Of n people so many are alone in a town, which is a number; the others live in towns of about twenty."""
+    rng = np.random.default_rng(0)
+    town = np.append(np.arange(n_alone), 5000 + rng.integers(n // 20, size=n - n_alone))
+    X = np.column_stack([rng.permutation(town), rng.normal(size=(n, 2))])
+    return X, X[:, 1] + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_number_that_names_something_in_code_of_the_users_own(known: bool) -> None:
+    """A vector for each town that starts at 0 and is moved by those who live there; or one for all towns."""
+
+    def train(records: Records, seed: int) -> FunctionRegression:
+        X, y = records.features, records.labels
+        slope, vector = Ridge(1.0).fit(X[:, 1:], y), np.zeros(10_000)
+        town = X[:, 0].astype(int) if known else np.zeros(len(X), dtype=int)
+        np.add.at(vector, town, 0.01 * (y - slope.predict(X[:, 1:])))
+
+        def predict(asked: Any) -> Any:
+            town = asked[:, 0].astype(int) if known else np.zeros(len(asked), dtype=int)
+            return slope.predict(asked[:, 1:]) + vector[town]
+
+        return FunctionRegression(predict, records.schema)
+
+    X, y = places(800, 80)
+    result = audit(
+        FunctionLearner(train, randomised=False),
+        train=(X[:400], y[:400]),
+        holdout=(X[400:], y[400:]),
+        settings=SETTINGS,
+    )
+    found = in_games(result)
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    assert found.verdict is (Verdict.FAILS if known else Verdict.PASSES)
+    assert not known or lira.games.tail_by == "ids"

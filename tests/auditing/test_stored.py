@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -191,3 +193,18 @@ def test_missing_numbers_go_where_the_tree_sends_them() -> None:
     model = DecisionTreeRegressor().fit(X, y)
     found = scores_of_tree(model.tree_, X)
     assert found[[2, 3]].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        VotingClassifier([("a", make_pipeline(MEDIAN, LogisticRegression(C=0.1)))], voting="soft"),
+        CalibratedClassifierCV(make_pipeline(MEDIAN, LogisticRegression(C=0.1)), cv=3),
+        AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=5),
+    ],
+    ids=str,
+)
+def test_parts_of_votes_calibrations_and_boosts_store_too(model: Any) -> None:
+    result = audited(model, people(600))
+    assert in_games(result).verdict is Verdict.FAILS
+    assert told_by(result) == STORED

@@ -42,6 +42,7 @@ from leakgauge.models import AnswerKind, Model, answers, answers_with_sums, kind
 from leakgauge.models.sklearn import GIVE_THOSE, keeps_values, other_columns
 from leakgauge.progress import Stage
 from leakgauge.records import Native, Records, Units, concatenate, record_codes
+from leakgauge.records._messages import shortened
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
     Execution,
@@ -460,8 +461,11 @@ def _hints(everyone: Records) -> str:
     hints = []
     if everyone.features.dtype.kind == "f" and np.isnan(everyone.features).any():
         hints.append("some have missing values, which it has to take")
-    if any(column.is_categorical for column in everyone.schema.columns):
-        hints.append('give its encoder all categories, or let it ignore unknown ones (handle_unknown="ignore")')
+    if texts := [column.name for column in everyone.schema.columns if column.is_categorical]:
+        hints.append(
+            f"columns of categories ({shortened(texts)}): give its encoder all of them, or let it ignore unknown ones "
+            '(handle_unknown="ignore"); a model of pandas categories needs a table that keeps them, as Parquet does'
+        )
     return "; ".join(hints) or f"call it with all {len(everyone):,} at once to see what it raises"
 
 

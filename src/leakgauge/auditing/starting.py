@@ -27,7 +27,7 @@ from leakgauge.training import RECIPES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEY = re.compile(r"(?i)(^|[\W_])(id|key|nbr|nr|no|num|number|uuid)$|[a-z](ID|Id|Nr|Nbr|Key)$|^rownames?$")
+KEY = re.compile(r"(?i)(^|[\W_])(id|key|nbr|nr|no|num|number|uuid)\.?$|[a-z](ID|Id|Nr|Nbr|Key)\.?$|^rownames?$")
 """Names of columns that identify something."""
 
 PERSON = re.compile(
@@ -150,6 +150,8 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         return ColumnGuess(name, Role.IGNORE, why, other=Role.PERSON)
     if features is not None:
         return ColumnGuess(name, Role.IGNORE, "the model does not take it")
+    if text and _decimal_commas(column):
+        return ColumnGuess(name, Role.IGNORE, "numbers with a decimal comma: write a point, then remove this entry")
     if text and n_distinct > max(MOST_TEXTS, n_rows // 2):
         return ColumnGuess(name, Role.IGNORE, "different texts in most rows: it is no category")
     if whole and _is_inexact(column):
@@ -209,6 +211,14 @@ def _no_numbers(column: pa.ChunkedArray) -> int:
 
     numbers = pc.match_substring_regex(column, r"^\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*$")
     return int(pc.sum(pc.invert(numbers)).as_py() or 0)
+
+
+def _decimal_commas(column: pa.ChunkedArray) -> bool:
+    """Whether all texts of a column are numbers as many languages write them, some of them no whole ones."""
+    import pyarrow.compute as pc
+
+    numbers = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
+    return bool(pc.all(numbers).as_py()) and bool(pc.any(pc.match_substring(column, ",")).as_py())
 
 
 def _counts(column: pa.ChunkedArray) -> bool:

@@ -25,6 +25,7 @@ from leakgauge.arrays import Flags, Floats
 from leakgauge.claims.canaries import Canaries, Coins
 from leakgauge.errors import DataError, StoreError
 from leakgauge.records import Records, from_pair, read_table
+from leakgauge.records._messages import counted
 from leakgauge.storing import refuse_links, write_atomically
 
 COINS, MANIFEST, ALL, TRAINING, REFERENCE = (
@@ -146,7 +147,8 @@ def read_values(path: Path, name: str) -> Floats:
         return values
     places = np.asarray(table[PLACE].to_numpy(zero_copy_only=False))
     if places.dtype.kind not in "iuf" or not np.array_equal(np.sort(places), np.arange(len(values))):
-        raise DataError(f"{path}: column {PLACE!r} must hold each place from 0 to {len(values) - 1} once")
+        every = f"each place from 0 to {len(values) - 1} once; it has {counted(len(values), 'row')}"
+        raise DataError(f"{path}: column {PLACE!r} must hold {every}")
     return values[np.argsort(places)]
 
 

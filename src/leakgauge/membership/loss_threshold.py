@@ -136,13 +136,15 @@ def scores(losses: ArrayLike, threshold: float) -> NDArray[np.float64]:
 
 
 def _score(evidence: MembershipEvidence) -> Floats:
-    return scores(evidence.losses, published(evidence.training_loss, "mean training loss"))
+    """A model that is certain about all training records has a mean loss of 0, and nobody has less than that."""
+    threshold = published(evidence.training_loss, "mean training loss")
+    return scores(evidence.losses, threshold if threshold > 0 else float(np.nextafter(0.0, 1.0)))
 
 
 ATTACK = MembershipAttack(
     "loss-threshold",
     "Loss threshold",
-    "loss below the mean training loss",
+    "loss below the mean training loss, or 0 where that is 0",
     "Yeom et al. 2018, section 6.2",
     PROBABILITIES,
     False,

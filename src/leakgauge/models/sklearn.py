@@ -73,16 +73,17 @@ GIVE_THOSE = (
 
 def keeps_values(estimator: Any) -> bool:
     """Whether a part of an estimator is one of `KEEPING`."""
-    return any(type(part).__name__ in KEEPING for part in _parts(estimator))
+    return any(type(part).__name__ in KEEPING for part in parts_of(estimator))
 
 
 def is_smooth(estimator: Any) -> bool:
     """Whether every part of an estimator is one of `SMOOTH`."""
-    parts = [part for part in _parts(estimator) if hasattr(part, "get_params")]
+    parts = [part for part in parts_of(estimator) if hasattr(part, "get_params")]
     return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
 
 
-def _parts(estimator: Any) -> list[Any]:
+def parts_of(estimator: Any) -> list[Any]:
+    """Return an estimator and all its settings, those of its parts among them."""
     with user_code(name_of(estimator), "get_params"):
         return [estimator, *estimator.get_params().values()]
 
@@ -103,7 +104,7 @@ class _Fitted:
     @property
     def may_remember(self) -> bool:
         """Whether the estimator or a part of it may be of other code than that of `STEADY`."""
-        code = (part for part in _parts(self.estimator) if not isinstance(part, type))  # as of an encoder's numbers
+        code = (part for part in parts_of(self.estimator) if not isinstance(part, type))  # as of an encoder's numbers
         kinds = [type(part) for part in code if hasattr(part, "get_params") or callable(part)]
         return any(kind.__module__.partition(".")[0] not in STEADY or kind.__name__ in CALLING for kind in kinds)
 

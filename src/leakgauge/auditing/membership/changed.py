@@ -48,6 +48,9 @@ N_OTHERS = 4
 MOST_CANDIDATES, MOST_NUMBERS = 100_000, 50_000_000
 """Candidates, and numbers of them, among whom are asked about; with more the queries would be held twice."""
 
+MOST_PLACES = 10_000_000
+"""The largest whole number that is taken for the place of something."""
+
 WORD = re.compile(r"\w+")
 
 STEP = 1e-6
@@ -151,7 +154,7 @@ class HeldByFew(ChangedRecords):
             n_holders: units that have it.
         """
         put = [one.without(n_holders) for one in columns]
-        if n_holders == 1:
+        if n_holders == 1 and cls is HeldByFew:
             put += _numbers(candidates, units)
         held_by_any = np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)])
         rows = _some(np.unique(held_by_any), MOST_HELD)
@@ -168,6 +171,12 @@ class HeldByFew(ChangedRecords):
 
     def _moved(self, own: Floats, ways: Floats) -> Floats:
         return np.asarray(np.abs(own[:, None] - ways).min(axis=1))
+
+
+class HeldAsNumber(HeldByFew):
+    """The same where whole numbers may stand for something, as the place of a vector does: it is that of others."""
+
+    name = "ids"
 
 
 class Beside(ChangedRecords):
@@ -244,7 +253,8 @@ class AskedBeside:
             candidates: to ask about.
             units: which of them are in training sets together.
             smooth: whether outputs are known to neither jump nor bend at numbers of training records.
-            texts: whether models read texts, so that they can be asked about new ones, and not their codes.
+            texts: whether models read texts, so that they can be asked about new ones, and not their codes; others may
+                take whole numbers for names.
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
@@ -252,11 +262,13 @@ class AskedBeside:
         held: list[_Categories | _Texts] = [*_Categories.among(candidates, units), *of_texts]
         few = [HeldByFew.of(candidates, units, held, n_holders) for n_holders in HOLDERS]
         beside = None if smooth else Beside.of(candidates, units)
+        whole = [] if texts else list(_Categories.whole(candidates, units))
+        ids = [HeldAsNumber.of(candidates, units, whole, n_holders) for n_holders in HOLDERS if whole]
         columns = list(candidates.schema.columns)
         for one in of_texts:
             columns[one.place] = replace(columns[one.place], categories=tuple(one.places))
         schema = replace(candidates.schema, columns=tuple(columns)) if of_texts else candidates.schema
-        return cls(tuple(one for one in (*few, beside) if one is not None), schema)
+        return cls(tuple(one for one in (*few, *ids, beside) if one is not None), schema)
 
     @staticmethod
     def too_many(candidates: Records) -> bool:
@@ -329,13 +341,29 @@ class _Categories:
         for place, column in enumerate(candidates.schema.columns):
             if not column.is_categorical or _is_text(candidates, place):
                 continue
-            codes = candidates.features[:, place]
-            own = np.ascontiguousarray(codes)  # by far faster to look through
-            known = ~np.isnan(own)
-            of_known, n = own[known].astype(np.int64), len(column.categories)
-            if not units.single:  # each of a unit's once
-                of_known = np.unique(of_known * len(units) + units.of_row[known]) // len(units)
-            yield cls(place, codes, np.bincount(of_known, minlength=n))
+            yield cls.of(candidates, units, place, len(column.categories))
+
+    @classmethod
+    def whole(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
+        """Columns of whole numbers that may be places, each taken for its own code."""
+        for place, column in enumerate(candidates.schema.columns):
+            values = candidates.features[:, place]
+            known = values[~np.isnan(values)]
+            if column.is_categorical or not len(known) or known.min() < 0 or known.max() > MOST_PLACES:
+                continue
+            if (known == np.floor(known)).all():
+                yield cls.of(candidates, units, place, int(known.max()) + 1)
+
+    @classmethod
+    def of(cls, candidates: Records, units: Units, place: int, n_codes: int) -> _Categories:
+        """The column at a place, of codes."""
+        codes = candidates.features[:, place]
+        own = np.ascontiguousarray(codes)  # by far faster to look through
+        known = ~np.isnan(own)
+        of_known = own[known].astype(np.int64)
+        if not units.single:  # each of a unit's once
+            of_known = np.unique(of_known * len(units) + units.of_row[known]) // len(units)
+        return cls(place, codes, np.bincount(of_known, minlength=n_codes))
 
     def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
         """The column, rows with a category that so many have, and others of these in its place ``[s, rows]``."""

@@ -452,6 +452,14 @@ TAIL_BY = {
         "group rare categories, leave out words that few texts have (min_frequency, min_df) and columns in which one "
         "record alone differs from all others, or train with stronger regularisation",
     ),
+    "ids": _TailBy(
+        "whole numbers that only few records have identify training records of the learner's models: outputs change "
+        "without them",
+        "models of the learner were asked about records with whole numbers that few of them have, and with those of "
+        "others in their place",
+        "put all numbers that few records have into one group before training, if they name something (a town, a "
+        "product), or train with stronger regularisation",
+    ),
     "beside": _TailBy(
         "outputs of the learner's models jump or bend at numbers of training records",
         "models of the learner were asked about numbers next to those of a record, and halfway to the next ones",

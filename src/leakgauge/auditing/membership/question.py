@@ -96,6 +96,7 @@ NO_GAMES_TAIL = (
 
 REFUSED = {
     "few": "Whether outputs change with what few records have: shadow models refused records without it.",
+    "ids": "Whether outputs change with whole numbers that few records have: shadow models refused those of others.",
     "beside": (
         "Whether outputs jump or bend at the numbers of records: shadow models refused records with numbers right "
         "beside these."

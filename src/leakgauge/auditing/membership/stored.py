@@ -9,6 +9,7 @@ the candidates. Each is a matter of one record or two, so that no output about a
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -21,7 +22,7 @@ from leakgauge.errors import ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind
-from leakgauge.models.sklearn import has_learned, name_of, steps_of
+from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of
 from leakgauge.training.learners import SklearnLearner
 
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ STORED = "stored"
 
 FURTHEST = 64
 """Candidates on either side of a number among whom its neighbours are looked for: half of them are members."""
+
+MOST_NODES = 1023
+"""Of a tree that are looked at, from the root on: few records are enough, and a large tree fails in any case."""
 
 Reader: TypeAlias = Callable[[Any, Floats], Floats]
 """How sure it is that each of n candidates, as a step sees them ``[n, d]``, is stored in that step, from 0 to 1."""
@@ -69,7 +73,7 @@ def stored(case: Case) -> SomeScores | None:
 
 
 def _storing(estimator: Any) -> Any:
-    """What of an estimator is to be fitted: a tree, or all steps before the last; ``None`` if none of them stores."""
+    """What of an estimator is to be fitted: all of it, or the steps before the last; ``None`` if no part stores."""
     kind = type(estimator).__name__
     if kind.endswith("SearchCV"):
         return _storing(estimator.estimator)
@@ -78,12 +82,10 @@ def _storing(estimator: Any) -> Any:
     from sklearn.pipeline import Pipeline
 
     *before, last = steps_of(estimator)
-    steps = [*before, last] if type(last).__name__ in TREES else before
-    if not steps:
-        return None
-    fitted = Pipeline([(f"step {place}", step) for place, step in enumerate(steps)])
-    parts = [part for part in fitted.get_params().values() if type(part).__name__ in READERS]
-    return fitted if any(_tells(part) for part in parts) else None
+    if any(map(_tells, parts_of(last))):
+        return estimator
+    steps = Pipeline([(f"step {place}", step) for place, step in enumerate(before)])
+    return steps if before and any(map(_tells, parts_of(steps))) else None
 
 
 def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
@@ -97,17 +99,16 @@ def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
 def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place]]:
     """Fitted parts that store something, and how it is read."""
     for place in walk(fitted, seen, lambda place: type(place.value).__name__ not in READERS):
-        read = READERS.get(type(place.value).__name__)
-        if read is not None and has_learned(place.value) and _tells(place.value):
-            yield read, place
+        if has_learned(place.value) and _tells(place.value):
+            yield READERS[type(place.value).__name__], place
 
 
 def _tells(part: Any) -> bool:
-    """Whether outputs tell what a part stores, by its settings."""
+    """Whether a part stores something that outputs tell, by its settings."""
     kind = type(part).__name__
     if kind == "SimpleImputer":
         return part.strategy in ("median", "most_frequent")
-    return kind != "MinMaxScaler" or bool(part.clip)
+    return kind in READERS and (kind != "MinMaxScaler" or bool(part.clip))
 
 
 def _of_columns(held: Callable[[Any], Iterable[Any]]) -> Reader:
@@ -143,9 +144,11 @@ def scores_of_tree(tree: Any, X: NDArray[np.float32]) -> Floats:
         tree: of scikit-learn, with nodes in its own order.
         X: what it reads of the candidates ``[n, d]``.
     """
-    found, waiting = np.zeros(len(X)), [(0, np.arange(len(X)))]
-    while waiting:
-        node, rows = waiting.pop()
+    found, waiting = np.zeros(len(X)), deque([(0, np.arange(len(X)))])
+    for _ in range(MOST_NODES):
+        if not waiting:
+            break
+        node, rows = waiting.popleft()
         if tree.children_left[node] < 0 or not len(rows):
             continue
         threshold, values = tree.threshold[node], X[rows, tree.feature[node]]

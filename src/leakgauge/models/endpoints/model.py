@@ -303,8 +303,8 @@ class RemoteProbabilities(RemoteModel, ProbabilityAccess):
         how = f"have at most {decimals} decimals and " if rounded else ""
         return (
             f" The probabilities {how}take {n_values:,} different values among {probabilities.size:,}: they are "
-            "rounded, or those of a model with few different outputs. Shadow models are not rounded; with binned "
-            "probabilities as released outputs, all models are compared alike."
+            "rounded, or those of a model with few different outputs. Shadow models, if there are any, are not "
+            "rounded; with binned probabilities as released outputs, all models are compared alike."
         )
 
 
