@@ -14,6 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from leakgauge.auditing import AuditResult, Queries, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.measurement import from_all_refits
+from leakgauge.auditing.membership.findings import RELEASED_MEASURE
 from leakgauge.auditing.settings import RulePart
 from leakgauge.defences import Ensemble, Temperature
 from leakgauge.models import FunctionProbabilities, FunctionRegression, Model
@@ -129,6 +130,23 @@ def test_weights_in_training_that_the_learner_does_not_know_do_not_pass() -> Non
     assert result.influence is None
     assert "does not reproduce the audited model" in result.findings[0].reason
     assert result.findings[0].verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize("weight", [1.0, 1000.0])
+def test_games_of_a_learner_without_the_weights_do_not_pass_a_model_with_them(weight: float) -> None:
+    """Without a limit on DTP as with one: what other models reveal is not what this one does."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(800, 2)), rng.integers(0, 2, 800)
+    weights = np.ones(400)
+    weights[:8] = weight
+    model = LogisticRegression(max_iter=3000).fit(X[:400], y[:400], sample_weight=weights)
+    settings = Settings(n_shadows=16, rule=ReleaseRule(dtp=None))
+    result = audit(model, train=(X[:400], y[:400]), holdout=(X[400:], y[400:]), settings=settings)
+    released = next(one for one in result.findings if one.measure == RELEASED_MEASURE)
+    assert result.verdict is (Verdict.PASSES if weight == 1 else Verdict.CANNOT_TELL)
+    assert released.verdict is result.verdict
+    assert ("is none that the learner makes of the training records" in released.reason) is (weight > 1)
+    assert ("FunctionLearner" in released.remedy) is (weight > 1)
 
 
 def test_one_record_far_off_is_seen_where_a_mean_is_not() -> None:

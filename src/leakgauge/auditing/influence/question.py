@@ -64,11 +64,13 @@ class InfluenceAnswer(Answer):
         measured: of a classifier.
         change: of a regressor.
         why_not: why neither could be measured; empty where one was.
+        unlike: whether it is that the learner does not make such a model of the training records.
     """
 
     measured: MeasuredInfluence | None
     change: MeasuredChange | None
     why_not: str
+    unlike: bool = False
 
     __repr__ = shapes
 
@@ -275,7 +277,7 @@ class InfluenceOfRecords(Question):
                 apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]), limit)
                 if apart <= limit * MISMATCH_SHARE_OF_LIMIT:
                     return InfluenceAnswer(None, change, "")
-                return _unknown(_mismatch(f"usual errors {apart:.3g}"))
+                return _mismatch(f"usual errors {apart:.3g}")
             measured = measure(
                 learner,
                 train,
@@ -290,7 +292,7 @@ class InfluenceOfRecords(Question):
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")
         if measured.apart > limit * MISMATCH_SHARE_OF_LIMIT:
-            return _unknown(_mismatch(f"log ratio of probabilities {measured.apart:.3g}"))
+            return _mismatch(f"log ratio of probabilities {measured.apart:.3g}")
         return InfluenceAnswer(measured, None, "")
 
     @classmethod
@@ -331,11 +333,12 @@ def _unknown(why_not: str) -> InfluenceAnswer:
     return InfluenceAnswer(None, None, why_not)
 
 
-def _mismatch(how_far: str) -> str:
-    return (
+def _mismatch(how_far: str) -> InfluenceAnswer:
+    why_not = (
         "retraining with these records and settings does not reproduce the audited model: its predictions for the "
         f"training records differ ({how_far})"
     )
+    return InfluenceAnswer(None, None, why_not, unlike=True)
 
 
 def _is_tried(given: Learner, found: Learner) -> bool:

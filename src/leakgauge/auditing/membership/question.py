@@ -173,7 +173,7 @@ class MembershipAnswer(Answer):
             n_moved=case.n_moved,
             n_asked_again=case.n_asked_again,
             n_games=len(self.games.members) if self.games.played else 0,
-            outlier=self.outlier,
+            outlier=0.0 if self.outlier is not None and _unlike(case) else self.outlier,
             contamination=self.contamination,
             left_out=self.left_out,
         )
@@ -467,6 +467,12 @@ def said_of_holdout(share: float, standard_error: float, p_value: float) -> str:
         return f"{finds}; it cannot estimate their share here, and finds large shares only."
     estimated = f"{number(min(max(share, 0.0), 1.0))} (standard error {number(standard_error)})"
     return f"{finds}; it estimates their share as {estimated}, and finds large shares only."
+
+
+def _unlike(case: Case) -> bool:
+    """Whether the learner does not make such a model of the training records."""
+    influence = case.answer(InfluenceAnswer)
+    return influence is not None and influence.unlike
 
 
 def _unasked(case: Case) -> bool:

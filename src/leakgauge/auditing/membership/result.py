@@ -211,7 +211,7 @@ class MembershipPart:
         n_asked_again: records that it was queried about a second time.
         n_games: shadow models that played the target; 0 where none did.
         outlier: of how few of the learner's models one differs as much from the others as the audited one does, as a
-            p-value; ``None`` where no games were played.
+            p-value; 0 where retraining does not reproduce it, ``None`` where no games were played.
         contamination: whether part of the holdout seems to have been trained on; ``None`` where that was not tested.
         membership_by_group: advantages within classes, and within the categories of columns that the settings name.
         left_out: names of the attacks that were possible and that the settings leave out; none in documents of schema
