@@ -76,14 +76,14 @@ class AttributeEvidence:
         categorical: bool ``[c]``, True where a column of ``known`` holds codes of categories.
         sigma_in: root mean squared training error of a regressor, as published with many models.
         confusion: how many training records of class i (row) a classifier takes for class j, ``[k, k]``, likewise.
-        counted: as which class it counts each of the people, int ``[n]``, -1 for those it does not count; ``None`` if
-            it counts none of them.
         scale: typical size of the response of a regressor.
         membership: scores of a membership attack about each person with each value in place, ``[n, m]``.
         own: records of the attacker's own.
         shadows: answers of shadow models about the same people.
         searched: where values are bins of a number, answers with more numbers in place.
         seed: for attacks that draw random numbers.
+        counted: as which class the confusion matrix counts each of the people, int ``[n]``, -1 for those it does not
+            count; ``None`` if it counts none of them.
     """
 
     kind: AnswerKind
@@ -94,13 +94,13 @@ class AttributeEvidence:
     categorical: NDArray[np.bool_]
     sigma_in: float | None = None
     confusion: Floats | None = None
-    counted: Codes | None = None
     scale: float = 1.0
     membership: Floats | None = None
     own: AttackerRecords | None = None
     shadows: Shadows | None = None
     searched: Searched | None = None
     seed: int = 0
+    counted: Codes | None = None
 
     __repr__ = shapes
 

@@ -216,8 +216,8 @@ def infer(
     scale = float(np.std(everybody.labels)) or 1.0
 
     evidence = AttributeEvidence(
-        kind, told, everybody.labels, frequencies, *_known(everybody, hidden), sigma_in, confusion, counted,
-        scale=scale, own=own, seed=seed,
+        kind, told, everybody.labels, frequencies, *_known(everybody, hidden), sigma_in, confusion,
+        scale=scale, own=own, seed=seed, counted=counted,
     )  # fmt: skip
     people = _people(train.ids, invert(evidence), truth, q)
     rows = np.arange(len(truth)) if played is None else np.asarray(played, dtype=np.int64)
