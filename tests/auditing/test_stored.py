@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import AdaBoostClassifier, VotingClassifier
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, GradientBoostingClassifier, VotingClassifier
+from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -23,7 +24,7 @@ from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verd
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
-from leakgauge.auditing.membership.stored import STORED, scores_of_tree, shares
+from leakgauge.auditing.membership.stored import READERS, STORED, scores_of_tree, shares
 from leakgauge.report import render_html
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
@@ -162,6 +163,12 @@ def test_shares_of_a_number() -> None:
     assert shares(values, 0.0).tolist() == shares(values, 10.0).tolist() == [0] * 6
 
 
+def test_rows_that_several_have_are_shared() -> None:
+    step = Nystroem(n_components=2, random_state=0).fit(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    X = np.array([[-0.0, 1.0], [2.0, 3.0], [2.0, 3.0], [2.0, 4.0]])
+    assert READERS["Nystroem"](step, X).tolist() == [1, 0.5, 0.5, 0]
+
+
 def test_the_nearer_pair_is_the_likelier() -> None:
     """Halfway between 3 and 5, with nobody in between, and between 1 and 7, with two."""
     assert shares(np.array([1.0, 3.0, 5.0, 7.0]), 4.0).tolist() == [0.2, 0.8, 0.8, 0.2]
@@ -208,3 +215,82 @@ def test_parts_of_votes_calibrations_and_boosts_store_too(model: Any) -> None:
     result = audited(model, people(600))
     assert in_games(result).verdict is Verdict.FAILS
     assert told_by(result) == STORED
+
+
+def test_what_a_search_found_is_fitted_again() -> None:
+    """The settings that it began with would store medians, or would not."""
+    pipeline = {
+        name: make_pipeline(SimpleImputer(strategy=name), LogisticRegression(C=0.1)) for name in ("mean", "median")
+    }
+    table = people(600)
+    for name, other in (("mean", "median"), ("median", "mean")):
+        search = GridSearchCV(pipeline[name], {"simpleimputer__strategy": [other]}, cv=2)
+        search.fit(table[:300].drop(columns="y"), table[:300].y)
+        assert in_games(audited(search, table)).verdict is (Verdict.FAILS if other == "median" else Verdict.PASSES)
+
+
+def test_labels_that_are_stored() -> None:
+    """A prediction bends at each label of a training record."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 6))
+    y = X[:, 0] + rng.normal(size=600)
+    for transformer, verdict in (
+        (QuantileTransformer(n_quantiles=50), Verdict.FAILS),
+        (StandardScaler(), Verdict.PASSES),
+    ):
+        model = TransformedTargetRegressor(Ridge(100.0), transformer=transformer)
+        result = audit(model, train=(X[:300], y[:300]), holdout=(X[300:], y[300:]), settings=SETTINGS)
+        assert in_games(result).verdict is verdict
+        assert (told_by(result) == STORED) is (verdict is Verdict.FAILS)
+
+
+def test_a_tree_behind_a_transformed_target() -> None:
+    table = people(600)
+    table["y"] = table.c0 + np.random.default_rng(1).normal(size=600)
+    tree = DecisionTreeRegressor(max_depth=2, min_samples_leaf=60)
+    result = audited(TransformedTargetRegressor(tree, func=np.cbrt, inverse_func=lambda y: y**3), table)
+    assert told_by(result) == STORED
+
+
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_a_few_stumps(n_trees: int) -> None:
+    result = audited(GradientBoostingClassifier(n_estimators=n_trees, max_depth=1, random_state=0), people(1000))
+    assert in_games(result).verdict is Verdict.FAILS
+    assert told_by(result) == STORED
+
+
+class Filling(SimpleImputer):
+    """The same under another name."""
+
+
+def test_a_class_of_the_users_own_that_is_one_of_these() -> None:
+    result = audited(make_pipeline(Filling(strategy="median"), LogisticRegression(C=0.1)), people(600))
+    assert told_by(result) == STORED
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(
+            make_column_transformer((MEDIAN, ["c2", "c3", "c4", "c5"]), remainder="passthrough"),
+            make_column_transformer(("passthrough", [4, 5])),
+            LogisticRegression(C=0.1),
+        ),
+        make_pipeline(
+            SelectFromModel(DecisionTreeClassifier(max_depth=3, random_state=0), threshold=-1), LogisticRegression()
+        ),
+    ],
+    ids=str,
+)
+def test_null_what_no_output_reads_is_not_told(model: Any, seed: int) -> None:
+    """The columns with medians are dropped, and thresholds choose columns alone."""
+    result = audited(model, people(1000, seed=seed))
+    assert in_games(result).verdict is not Verdict.FAILS
+
+
+def test_a_bag_whose_members_get_some_of_the_columns() -> None:
+    """They are passed over, as nothing says here which columns these are."""
+    inner = make_pipeline(MEDIAN, KBinsDiscretizer(3, encode="ordinal"), LogisticRegression(C=0.1))
+    result = audited(BaggingClassifier(inner, n_estimators=3, max_features=0.5, random_state=0), people(400))
+    assert told_by(result) != STORED

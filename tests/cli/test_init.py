@@ -189,6 +189,10 @@ def test_from_a_real_table_to_an_audit(
         ("customer", [f"C{i % 40:04d}" for i in range(100)], "ignore"),
         ("patient", [i % 40 + 900 for i in range(100)], "ignore"),
         ("who", [f"{i % 40:06d}-x" for i in range(100)], "ignore"),
+        ("Patient Nr.", [i % 40 + 900 for i in range(100)], "ignore"),
+        ("case no.", [i % 40 + 900 for i in range(100)], "ignore"),
+        ("KundenNr.", [i % 40 + 900 for i in range(100)], "ignore"),
+        ("a.number.of", [i % 40 + 900 for i in range(100)], None),
         ("user_age", [i % 70 + 18 for i in range(100)], None),  # a number about a person is no key
         ("members", [i % 4 for i in range(100)], None),
         ("region", ["north", "south"] * 50, None),
@@ -247,6 +251,24 @@ def test_numbers_among_which_one_is_none_are_no_id() -> None:
     assert found["x"].role.value == "ignore"
     assert found["x"].why.startswith("in 1 of 40 rows the value is not a number")
     assert found["code"].role.value == "id"
+
+
+@pytest.mark.parametrize(
+    ("values", "are"),
+    [
+        ([f"{i % 9},{i % 7}" for i in range(100)], True),
+        ([f"-{i % 9},{i % 7}" if i % 3 else str(i % 5) for i in range(100)], True),
+        ([None if i == 4 else f"{i % 9},{i % 7}" for i in range(100)], True),
+        ([str(i % 5) if i else "" for i in range(100)], False),
+        ([f"{i % 9},{i % 7},1" for i in range(100)], False),
+        ([f"town {i % 9}, {i % 7}" for i in range(100)], False),
+    ],
+)
+def test_numbers_with_a_decimal_comma_are_named(values: list, are: bool) -> None:
+    table = pa.table({"weight": values, "x": list(range(100)), "y": ["a", "b"] * 50})
+    found = {one.name: one for one in guess_columns(table, "y")}
+    assert ("weight" in found and found["weight"].why.startswith("numbers with a decimal comma")) is are
+    assert not are or found["weight"].role.value == "ignore"
 
 
 def test_a_full_disk_leaves_no_part_of_the_file(cli: Callable, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.membership import loss_threshold
+from leakgauge.membership import MembershipEvidence, loss_threshold
+from leakgauge.models import AnswerKind
 
 # No leak first.
 
@@ -139,3 +140,11 @@ def test_the_average_of_nothing_is_refused():
 def test_bad_tables_and_labels_are_refused(table, labels, error, message):
     with pytest.raises(error, match=message):
         loss_threshold.cross_entropy(table, labels)
+
+
+@pytest.mark.parametrize(("threshold", "members"), [(0.0, [True, True, False]), (0.3, [True, True, True])])
+def test_of_a_model_that_is_certain_about_its_records_who_costs_nothing_is_a_member(threshold, members):
+    with np.errstate(divide="ignore"):
+        answers = np.log([[1.0, 0.0], [0.0, 1.0], [0.8, 0.2]])
+    evidence = MembershipEvidence(AnswerKind.PROBABILITIES, answers, np.array([0, 1, 0]), training_loss=threshold)
+    assert (loss_threshold.ATTACK.score(evidence) > 0).tolist() == members

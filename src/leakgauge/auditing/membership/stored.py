@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
-from leakgauge.errors import ModelError, user_code
+from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
-from leakgauge.models import AnswerKind
+from leakgauge.models import AnswerKind, answers
 from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of
-from leakgauge.training.learners import SklearnLearner
+from leakgauge.training.learners import SklearnLearner, trained
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -36,6 +36,15 @@ FURTHEST = 64
 
 MOST_NODES = 1023
 """Of a tree that are looked at, from the root on: few records are enough, and a large tree fails in any case."""
+
+FEW_TREES = 10
+"""Trees of an ensemble whose thresholds are looked at one by one; of more, records beside thresholds show enough."""
+
+N_ASKED, MOST_ASKED = 200, 100_000
+"""Candidates, and queries in all, that tell which columns a model reads."""
+
+SELECTING = "get_support"
+"""A method of those who select columns."""
 
 Reader: TypeAlias = Callable[[Any, Floats], Floats]
 """How sure it is that each of n candidates, as a step sees them ``[n, d]``, is stored in that step, from 0 to 1."""
@@ -52,40 +61,66 @@ def stored(case: Case) -> SomeScores | None:
     learner = case.learner
     if not isinstance(learner, SklearnLearner) or case.kind is AnswerKind.LABELS:
         return None
-    storing = _storing(learner.estimator)
-    if storing is None or AskedBeside.too_many(case.candidates):
+    own = getattr(case.what.model, "estimator", None)
+    storing = _storing(own if type(own) is type(learner.estimator) else learner.estimator)
+    if not storing or AskedBeside.too_many(case.candidates):
         return None
     job, candidates = case.shadow_job, case.candidates
-    schema = job.records.schema
-    seen = RecordsSeen(schema.decode(candidates.features), candidates.labels, np.arange(len(candidates)))
+    schema, everyone = job.records.schema, np.arange(len(candidates))
+    features = np.where(_is_read(case), candidates.features, candidates.features[0])
+    seen = {
+        False: RecordsSeen(schema.decode(features), candidates.labels, everyone),
+        True: RecordsSeen(candidates.labels[:, None], candidates.labels, everyone),
+    }
     found = np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):
         records = job.records[job.subsets.row(place)]
-        try:
-            with user_code(name_of(learner.estimator), "fit"):
-                fitted = _fitted(storing, schema.decode(records.features), schema.decode_labels(records.labels), place)
-        except ModelError:
-            return None
-        for read, one in _readable(fitted, seen):
-            if one.seen is not None and one.seen.matrix is not None and len(one.seen.matrix) == len(scores):
-                np.maximum(scores, read(one.value, one.seen.matrix), out=scores)
-    return SomeScores(np.arange(len(candidates)), found)
+        X, y = schema.decode(records.features), schema.decode_labels(records.labels)
+        for one in storing:
+            try:
+                with user_code(name_of(learner.estimator), "fit"):
+                    fitted = _fitted(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
+            except ModelError:
+                return None
+            for read, part in _readable(fitted, seen[one.of_labels]):
+                np.maximum(scores, read(part.value, _matrix(part)), out=scores)
+    return SomeScores(everyone, found)
 
 
-def _storing(estimator: Any) -> Any:
-    """What of an estimator is to be fitted: all of it, or the steps before the last; ``None`` if no part stores."""
+class _Storing(NamedTuple):
+    """What is to be fitted, to the records or to their labels."""
+
+    estimator: Any
+    of_labels: bool = False
+
+
+def _storing(estimator: Any) -> list[_Storing]:
+    """All of an estimator, or the steps before the last, or what it does to labels; none where no part stores."""
     kind = type(estimator).__name__
     if kind.endswith("SearchCV"):
-        return _storing(estimator.estimator)
+        return _storing(getattr(estimator, "best_estimator_", estimator.estimator))
     if kind == "TransformedTargetRegressor":
-        return None if estimator.regressor is None else _storing(estimator.regressor)
-    from sklearn.pipeline import Pipeline
-
+        inner = [] if estimator.regressor is None else _storing(estimator.regressor)
+        found = [_Storing(estimator) if one.estimator is estimator.regressor else one for one in inner]
+        return found + [_Storing(estimator.transformer, of_labels=True)] * _stores(estimator.transformer)
     *before, last = steps_of(estimator)
-    if any(map(_tells, parts_of(last))):
-        return estimator
-    steps = Pipeline([(f"step {place}", step) for place, step in enumerate(before)])
-    return steps if before and any(map(_tells, parts_of(steps))) else None
+    if _stores(last):
+        return [_Storing(estimator)]
+    from sklearn.pipeline import make_pipeline
+
+    steps = make_pipeline(*before) if before else None
+    return [_Storing(steps)] * _stores(steps)
+
+
+def _stores(estimator: Any) -> bool:
+    """Whether a part of it stores numbers of single records."""
+    parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
+    return any(_reader(part) is not None or _is_few_trees(part) for part in parts)
+
+
+def _is_few_trees(part: Any) -> bool:
+    kind = type(part).__name__
+    return kind.startswith(("GradientBoosting", "RandomForest")) and part.n_estimators <= FEW_TREES
 
 
 def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
@@ -97,18 +132,48 @@ def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
 
 
 def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place]]:
-    """Fitted parts that store something, and how it is read."""
-    for place in walk(fitted, seen, lambda place: type(place.value).__name__ not in READERS):
-        if has_learned(place.value) and _tells(place.value):
-            yield READERS[type(place.value).__name__], place
+    """Fitted parts that store something, and how it is read; what selects columns says no more than which."""
+    for place in walk(fitted, seen, lambda place: _reader(place.value) is None and not hasattr(place.value, SELECTING)):
+        read, matrix = _reader(place.value), _matrix(place)
+        # A bag may give its members some of the columns.
+        fits = matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None))
+        if read is not None and fits and has_learned(place.value):
+            yield read, place
 
 
-def _tells(part: Any) -> bool:
-    """Whether a part stores something that outputs tell, by its settings."""
-    kind = type(part).__name__
-    if kind == "SimpleImputer":
-        return part.strategy in ("median", "most_frequent")
-    return kind in READERS and (kind != "MinMaxScaler" or bool(part.clip))
+def _matrix(place: Place) -> Any:
+    return None if place.seen is None else place.seen.matrix
+
+
+def _is_read(case: Case) -> Flags:
+    """Which columns the audited model reads, as far as its answers about some candidates tell ``[d]``.
+
+    A column that a later step drops tells nothing of what is stored of it. Where there is no model one is trained; all
+    are taken for read where asking might change it, or takes too many queries.
+    """
+    features, n_classes = case.candidates.features, len(case.candidates.schema.classes)
+    read, some = np.ones(features.shape[1], dtype=bool), features[:: max(1, len(features) // N_ASKED)]
+    try:
+        model = case.what.model or trained(case.learner, case.what.train, seed=0).model
+        if not hasattr(model, "estimator") or model.may_remember or len(read) * len(some) > MOST_ASKED:
+            return read
+        before = answers(model, some, n_classes)
+        for place in range(len(read)):
+            changed = some.copy()
+            changed[:, place] = np.roll(some[:, place], 1)
+            read[place] = not np.array_equal(answers(model, changed, n_classes), before, equal_nan=True)
+    except (DataError, ModelError):
+        return np.ones_like(read)
+    return read
+
+
+def _reader(part: Any) -> Reader | None:
+    """How what a part stores is read, if it stores something that outputs tell by its settings."""
+    for kind in type(part).__mro__:
+        if kind.__name__ in READERS and kind.__module__.startswith("sklearn."):
+            plain = kind.__name__ == "SimpleImputer" and part.strategy not in ("median", "most_frequent")
+            return None if plain or (kind.__name__ == "MinMaxScaler" and not part.clip) else READERS[kind.__name__]
+    return None
 
 
 def _of_columns(held: Callable[[Any], Iterable[Any]]) -> Reader:
