@@ -155,12 +155,13 @@ def test_edges_and_quantiles(step: Any) -> None:
 
 def test_shares_of_a_number() -> None:
     values = np.array([1.0, 2.0, 2.0, 5.0, np.nan, 9.0])
-    assert shares(values, 2.0).tolist() == [0, 0.5, 0.5, 0, 0, 0]
-    assert shares(values, 9.0).tolist() == [0, 0, 0, 0, 0, 1]
-    assert shares(values, 3.5).tolist() == [0, 0.5, 0.5, 1, 0, 0]
-    assert shares(values, 3.0).tolist() == [1, 0, 0, 1, 0, 0]  # though both that have 2 would be in the way
-    assert shares(values, 4.0).tolist() == [0] * 6
-    assert shares(values, 0.0).tolist() == shares(values, 10.0).tolist() == [0] * 6
+    assert shares(values, [2.0]).tolist() == [0, 0.5, 0.5, 0, 0, 0]
+    assert shares(values, [9.0]).tolist() == [0, 0, 0, 0, 0, 1]
+    assert shares(values, [3.5]).tolist() == [0, 0.5, 0.5, 1, 0, 0]
+    assert shares(values, [3.0]).tolist() == [1, 0, 0, 1, 0, 0]  # though both that have 2 would be in the way
+    assert shares(values, [4.0]).tolist() == [0] * 6
+    assert shares(values, [3.5, 9.0, 4.0]).tolist() == [0, 0.5, 0.5, 1, 0, 1]
+    assert shares(values, [0.0]).tolist() == shares(values, [10.0]).tolist() == [0] * 6
 
 
 def test_rows_that_several_have_are_shared() -> None:
@@ -171,7 +172,7 @@ def test_rows_that_several_have_are_shared() -> None:
 
 def test_the_nearer_pair_is_the_likelier() -> None:
     """Halfway between 3 and 5, with nobody in between, and between 1 and 7, with two."""
-    assert shares(np.array([1.0, 3.0, 5.0, 7.0]), 4.0).tolist() == [0.2, 0.8, 0.8, 0.2]
+    assert shares(np.array([1.0, 3.0, 5.0, 7.0]), [4.0]).tolist() == [0.2, 0.8, 0.8, 0.2]
 
 
 @pytest.mark.parametrize("seed", range(5))

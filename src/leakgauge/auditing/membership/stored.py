@@ -37,6 +37,9 @@ FURTHEST = 64
 MOST_NODES = 1023
 """Of a tree that are looked at, from the root on: few records are enough, and a large tree fails in any case."""
 
+MOST_HELD = 100
+"""Numbers of a column that are looked for, evenly spread."""
+
 FEW_TREES = 10
 """Trees of an ensemble whose thresholds are looked at one by one; of more, records beside thresholds show enough."""
 
@@ -183,8 +186,8 @@ def _of_columns(held: Callable[[Any], Iterable[Any]]) -> Reader:
         found = np.zeros(len(X))
         for values, one in zip(X.T, held(step), strict=True):
             numbers = np.atleast_1d(one)
-            for number in numbers if numbers.dtype.kind in "fiu" else ():
-                np.maximum(found, shares(values, number), out=found)
+            if numbers.dtype.kind in "fiu":
+                np.maximum(found, shares(values, numbers[:: max(1, len(numbers) // MOST_HELD)]), out=found)
         return found
 
     return read
@@ -218,38 +221,40 @@ def scores_of_tree(tree: Any, X: NDArray[np.float32]) -> Floats:
             continue
         threshold, values = tree.threshold[node], X[rows, tree.feature[node]]
         right = np.where(np.isnan(values), not tree.missing_go_to_left[node], values > threshold)
-        found[rows] = np.maximum(found[rows], shares(values, threshold))
+        found[rows] = np.maximum(found[rows], shares(values, [threshold]))
         waiting += [(tree.children_left[node], rows[~right]), (tree.children_right[node], rows[right])]
     return found
 
 
-def shares(values: NDArray[np.floating[Any]], number: float) -> Floats:
+def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float]) -> Floats:
     """How sure it is of each candidate that a number is its own, or halfway between its own and the next one ``[n]``.
 
-    Of all pairs of candidates between which it is halfway those with fewer others in between are the likelier: each of
+    Of all pairs of candidates between which one is halfway those with fewer others in between are the likelier: each of
     them would have been in the way, had it been a training record.
 
     Args:
         values: of the candidates ``[n]``; NaN for none.
-        number: that was learned from some of these.
+        numbers: that were learned from some of these.
     """
     known = ~np.isnan(values)
     different, which, times = np.unique(values[known], return_inverse=True, return_counts=True)
     found, of_value = np.zeros(len(values)), np.zeros(len(different))
-    middle = int(np.searchsorted(different, number, "right"))
-    if middle and different[middle - 1] == number:
-        of_value[middle - 1] = 1 / times[middle - 1]
-    else:
+    for number in numbers:
+        middle = int(np.searchsorted(different, number, "right"))
+        if middle and different[middle - 1] == number:
+            of_value[middle - 1] = 1 / times[middle - 1]
+            continue
         low, high = different[:middle][::-1][:FURTHEST], different[middle:][:FURTHEST]
         halfway = low[:, None].astype(np.float64) / 2 + high.astype(np.float64) / 2 == number
-        if not halfway.any():
-            return found
-        below, above = times[:middle][::-1][: len(low)], times[middle:][: len(high)]
-        between = np.add.outer(np.cumsum(below) - below, np.cumsum(above) - above)
-        chances = np.where(halfway, 0.5**between, 0.0)
+        below, above = np.nonzero(halfway)  # each number below goes with one above at most
+        if not len(below):
+            continue
+        held_below, held_above = times[:middle][::-1][: len(low)], times[middle:][: len(high)]
+        between = (np.cumsum(held_below) - held_below)[below] + (np.cumsum(held_above) - held_above)[above]
+        chances = 0.5 ** (between - between.min())
         chances /= chances.sum()
-        of_value[middle - len(low) : middle] = (chances.sum(axis=1) / below)[::-1]
-        of_value[middle : middle + len(high)] = chances.sum(axis=0) / above
+        for places, held in ((middle - 1 - below, held_below[below]), (middle + above, held_above[above])):
+            of_value[places] = np.maximum(of_value[places], chances / held)
     found[known] = of_value[which]
     return found
 
