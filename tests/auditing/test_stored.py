@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, GradientBoostingClassifier, VotingClassifier
@@ -17,13 +18,23 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, MinMaxScaler, OneHotEncoder, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
+from leakgauge.auditing.membership.question import REFUSED
 from leakgauge.auditing.membership.stored import READERS, STORED, scores_of_tree, shares
 from leakgauge.report import render_html
 
@@ -295,3 +306,69 @@ def test_a_bag_whose_members_get_some_of_the_columns() -> None:
     inner = make_pipeline(MEDIAN, KBinsDiscretizer(3, encode="ordinal"), LogisticRegression(C=0.1))
     result = audited(BaggingClassifier(inner, n_estimators=3, max_features=0.5, random_state=0), people(400))
     assert told_by(result) != STORED
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "step",
+    [
+        Binarizer(threshold=1.0),
+        FunctionTransformer(np.round),
+        make_column_transformer(("passthrough", slice(12, None))),
+    ],
+    ids=str,
+)
+def test_null_what_a_later_step_hides_is_not_told(step: Any, seed: int) -> None:
+    """Models of other medians would answer the same to the last bit."""
+    imputer = SimpleImputer(strategy="median", add_indicator=True)
+    result = audited(make_pipeline(imputer, step, LogisticRegression(C=0.1)), people(600, seed=seed, missing=0.1))
+    assert in_games(result).verdict is Verdict.PASSES
+
+
+def middle(column: np.ndarray) -> float:
+    return float(np.median(column))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(SimpleImputer(strategy=middle), LogisticRegression(C=0.1)),
+        make_pipeline(SplineTransformer(knots="uniform", extrapolation="constant"), LogisticRegression(C=0.01)),
+        AdaBoostClassifier(n_estimators=3),
+        make_pipeline(
+            OneHotEncoder(sparse_output=True, handle_unknown="ignore", max_categories=20),
+            Nystroem(n_components=20, random_state=0),
+            LogisticRegression(C=0.1),
+        ),
+    ],
+    ids=str,
+)
+def test_other_ways_to_store(model: Any) -> None:
+    result = audited(model, people(600, digits=2 if "OneHot" in str(model) else None))
+    assert "OneHot" in str(model) or told_by(result) == STORED
+
+
+def test_whole_numbers_without_repetition() -> None:
+    table = people(600)
+    table[table.columns[:-1]] = (table[table.columns[:-1]] * 1e6).astype(int)
+    result = audited(make_pipeline(MEDIAN, StandardScaler(), LogisticRegression(C=0.1)), table)
+    assert told_by(result) == STORED
+
+
+def test_what_cannot_be_read_is_said() -> None:
+    """A step of the user's own whose attributes raise; the audit goes on without."""
+
+    class Awkward(BaseEstimator, TransformerMixin):
+        def fit(self, X: Any, y: Any = None) -> Any:
+            return self
+
+        def transform(self, X: Any) -> Any:
+            return X
+
+        @property
+        def get_support(self) -> Any:
+            raise ValueError("cell 17")
+
+    result = audited(make_pipeline(MEDIAN, Awkward(), LogisticRegression(C=0.1)), people(300))
+    assert REFUSED[STORED] in result.not_tested
+    assert "cell 17" not in result.to_json()

@@ -48,7 +48,7 @@ N_OTHERS = 4
 MOST_CANDIDATES, MOST_NUMBERS = 100_000, 50_000_000
 """Candidates, and numbers of them, among whom are asked about; with more the queries would be held twice."""
 
-MOST_PLACES = 10_000_000
+MOST_PLACES = 1_000_000
 """The largest whole number that is taken for the place of something."""
 
 WORD = re.compile(r"\w+")

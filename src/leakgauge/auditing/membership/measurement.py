@@ -766,7 +766,11 @@ def train_shadows(case: Case) -> ShadowModels:
     table, scores = released_answers(table, settings.release), dict[str, SomeScores]()
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
-    if not table.failures and (found := stored(case)) is not None:
+    try:
+        found = None if table.failures else stored(case)
+    except ModelError:
+        found, refused = None, refused | {STORED}
+    if found is not None:
         scores[STORED] = found
     return ShadowModels(table, changed=scores, refused=tuple(sorted(refused)))
 

@@ -52,6 +52,7 @@ from leakgauge.auditing.membership.measurement import (
     wants_models_without,
 )
 from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
+from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.result import Description
@@ -96,13 +97,17 @@ NO_GAMES_TAIL = (
 
 REFUSED = {
     "few": "Whether outputs change with what few records have: shadow models refused records without it.",
+    STORED: (
+        "Whether models store numbers of single records that outputs tell: steps that may could not be fitted again "
+        "or read."
+    ),
     "ids": "Whether outputs change with whole numbers that few records have: shadow models refused those of others.",
     "beside": (
         "Whether outputs jump or bend at the numbers of records: shadow models refused records with numbers right "
         "beside these."
     ),
 }
-"""What the report says was not tested where queries about changed records fail, by the name of the change."""
+"""What the report says was not tested where queries about changed records fail, by the name of the score."""
 
 TOO_MANY = (
     "Whether outputs change with what few records have, or right beside the numbers of records: shadow models are "

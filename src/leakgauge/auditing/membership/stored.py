@@ -10,7 +10,7 @@ the candidates. Each is a matter of one record or two, so that no output about a
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of
+from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.training.learners import SklearnLearner, trained
 
 if TYPE_CHECKING:
@@ -40,11 +41,14 @@ MOST_NODES = 1023
 MOST_HELD = 100
 """Numbers of a column that are looked for, evenly spread."""
 
-FEW_TREES = 10
+FEW_TREES = 20
 """Trees of an ensemble whose thresholds are looked at one by one; of more, records beside thresholds show enough."""
 
 N_ASKED, MOST_ASKED = 200, 100_000
 """Candidates, and queries in all, that tell which columns a model reads."""
+
+N_WITHOUT, STEP = 50, 1e-3
+"""Candidates without their numbers that an imputer is asked about, and standard deviations by which its own move."""
 
 SELECTING = "get_support"
 """A method of those who select columns."""
@@ -60,34 +64,72 @@ def stored(case: Case) -> SomeScores | None:
 
     Args:
         case: what is audited.
+
+    Raises:
+        ModelError: they cannot be fitted again, or read.
     """
     learner = case.learner
     if not isinstance(learner, SklearnLearner) or case.kind is AnswerKind.LABELS:
         return None
     own = getattr(case.what.model, "estimator", None)
-    storing = _storing(own if type(own) is type(learner.estimator) else learner.estimator)
-    if not storing or AskedBeside.too_many(case.candidates):
-        return None
-    job, candidates = case.shadow_job, case.candidates
-    schema, everyone = job.records.schema, np.arange(len(candidates))
+    with user_code(name_of(learner.estimator), "what it stores"):
+        storing = _storing(own if type(own) is type(learner.estimator) else learner.estimator)
+        return None if not storing or AskedBeside.too_many(case.candidates) else _found(case, storing)
+
+
+def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
+    job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
+    schema = job.records.schema
     features = np.where(_is_read(case), candidates.features, candidates.features[0])
     seen = {
         False: RecordsSeen(schema.decode(features), candidates.labels, everyone),
         True: RecordsSeen(candidates.labels[:, None], candidates.labels, everyone),
     }
-    found = np.zeros((len(job.subsets), len(candidates)))
+    empty = candidates.features[:N_WITHOUT].copy()
+    empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
+    told, found = dict[tuple[int, str], Flags](), np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):
         records = job.records[job.subsets.row(place)]
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
-        for one in storing:
-            try:
-                with user_code(name_of(learner.estimator), "fit"):
-                    fitted = _fitted(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
-            except ModelError:
-                return None
-            for read, part in _readable(fitted, seen[one.of_labels]):
-                np.maximum(scores, read(part.value, _matrix(part)), out=scores)
+        for which, one in enumerate(storing):
+            fitted = _fitted(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
+            for read, part, matrix in _readable(fitted, seen[one.of_labels]):
+                named = which, part.path
+                if named not in told:
+                    told[named] = _is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
+                np.maximum(scores, read(part.value, np.where(told[named], matrix, np.nan)), out=scores)
     return SomeScores(everyone, found)
+
+
+def _is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) -> Flags:
+    """Of which columns an imputer's numbers reach what comes next, where they are changed a little ``[d]``.
+
+    Args:
+        fitted: all that was fitted.
+        part: of it.
+        matrix: what the part sees of the candidates ``[n, d]``.
+        empty: gives some candidates without their numbers.
+    """
+    told, held = np.ones(matrix.shape[1], dtype=bool), getattr(part, "statistics_", None)
+    if held is None or held.dtype.kind != "f":
+        return told
+    try:
+        asked = empty()
+        before = _output(fitted, asked)
+        for place, step in enumerate(STEP * np.nanstd(matrix, axis=0)):
+            number = held[place]
+            held[place] = number + step
+            told[place] = not np.array_equal(_output(fitted, asked), before, equal_nan=True)
+            held[place] = number
+    except Exception:  # a column, or a later step, takes no gaps
+        return np.ones_like(told)
+    return told
+
+
+def _output(fitted: Any, table: Any) -> Floats:
+    ask = next(getattr(fitted, name) for name in ("transform", "predict_proba", "predict") if hasattr(fitted, name))
+    output = ask(table)
+    return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)
 
 
 class _Storing(NamedTuple):
@@ -101,18 +143,19 @@ def _storing(estimator: Any) -> list[_Storing]:
     """All of an estimator, or the steps before the last, or what it does to labels; none where no part stores."""
     kind = type(estimator).__name__
     if kind.endswith("SearchCV"):
-        return _storing(getattr(estimator, "best_estimator_", estimator.estimator))
+        inner = getattr(estimator, "best_estimator_", None) or getattr(estimator, "estimator", None)
+        return [] if inner is None else _storing(inner)
     if kind == "TransformedTargetRegressor":
         inner = [] if estimator.regressor is None else _storing(estimator.regressor)
         found = [_Storing(estimator) if one.estimator is estimator.regressor else one for one in inner]
         return found + [_Storing(estimator.transformer, of_labels=True)] * _stores(estimator.transformer)
-    *before, last = steps_of(estimator)
+    *steps, last = steps_of(estimator)
     if _stores(last):
         return [_Storing(estimator)]
     from sklearn.pipeline import make_pipeline
 
-    steps = make_pipeline(*before) if before else None
-    return [_Storing(steps)] * _stores(steps)
+    before = [step for step in steps if hasattr(step, "transform")]  # not what draws records anew
+    return [_Storing(make_pipeline(*before))] * any(map(_stores, before))
 
 
 def _stores(estimator: Any) -> bool:
@@ -122,8 +165,8 @@ def _stores(estimator: Any) -> bool:
 
 
 def _is_few_trees(part: Any) -> bool:
-    kind = type(part).__name__
-    return kind.startswith(("GradientBoosting", "RandomForest")) and part.n_estimators <= FEW_TREES
+    own = type(part).__module__.startswith("sklearn.ensemble")
+    return own and type(part).__name__.startswith(ENSEMBLES) and part.n_estimators <= FEW_TREES
 
 
 def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
@@ -134,18 +177,19 @@ def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
     return copy.set_params(**dict.fromkeys(names, seed)).fit(X, y)
 
 
-def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place]]:
-    """Fitted parts that store something, and how it is read; what selects columns says no more than which."""
+def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, Floats]]:
+    """Fitted parts that store something, how it is read and what they see of the candidates.
+
+    What selects columns says no more than which.
+    """
     for place in walk(fitted, seen, lambda place: _reader(place.value) is None and not hasattr(place.value, SELECTING)):
-        read, matrix = _reader(place.value), _matrix(place)
+        read = _reader(place.value)
+        if read is None or place.seen is None or not has_learned(place.value):
+            continue
+        matrix = place.seen.matrix
         # A bag may give its members some of the columns.
-        fits = matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None))
-        if read is not None and fits and has_learned(place.value):
-            yield read, place
-
-
-def _matrix(place: Place) -> Any:
-    return None if place.seen is None else place.seen.matrix
+        if matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None)):
+            yield read, place, matrix
 
 
 def _is_read(case: Case) -> Flags:
@@ -174,8 +218,10 @@ def _reader(part: Any) -> Reader | None:
     """How what a part stores is read, if it stores something that outputs tell by its settings."""
     for kind in type(part).__mro__:
         if kind.__name__ in READERS and kind.__module__.startswith("sklearn."):
-            plain = kind.__name__ == "SimpleImputer" and part.strategy not in ("median", "most_frequent")
-            return None if plain or (kind.__name__ == "MinMaxScaler" and not part.clip) else READERS[kind.__name__]
+            plain = PLAIN.get(kind.__name__, {})
+            return (
+                None if any(getattr(part, name) in values for name, values in plain.items()) else READERS[kind.__name__]
+            )
     return None
 
 
@@ -195,7 +241,8 @@ def _of_columns(held: Callable[[Any], Iterable[Any]]) -> Reader:
 
 def _rows(step: Any, X: Floats) -> Floats:
     """Whole rows that a step stores: of candidates that are equal any may be meant."""
-    kept = {row.tobytes() for row in np.asarray(step.components_, dtype=np.float64) + 0.0}
+    held = step.components_.toarray() if hasattr(step.components_, "toarray") else step.components_
+    kept = {row.tobytes() for row in np.asarray(held, dtype=np.float64) + 0.0}
     keys = [row.tobytes() for row in X + 0.0]
     _, which, times = np.unique(keys, return_inverse=True, return_counts=True)
     return np.asarray(np.array([key in kept for key in keys]) / times[which])
@@ -259,6 +306,15 @@ def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float]) -> Float
     return found
 
 
+PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
+    "SimpleImputer": {"strategy": ("mean", "constant")},
+    "MinMaxScaler": {"clip": (False,)},
+    "SplineTransformer": {"extrapolation": ("linear", "continue", "periodic", "error")},
+}
+"""Settings of theirs with which outputs tell nothing of a single record, or another score sees it."""
+
+ENSEMBLES = ("GradientBoosting", "RandomForest", "AdaBoost", "Bagging")
+
 TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor")
 
 READERS: dict[str, Reader] = {
@@ -266,6 +322,7 @@ READERS: dict[str, Reader] = {
     "MinMaxScaler": _of_columns(lambda step: np.column_stack([step.data_min_, step.data_max_])),
     "KBinsDiscretizer": _of_columns(lambda step: step.bin_edges_),
     "QuantileTransformer": _of_columns(lambda step: step.quantiles_.T),
+    "SplineTransformer": _of_columns(lambda step: [one.t for one in step.bsplines_]),
     "Nystroem": _rows,
     **dict.fromkeys(TREES, _thresholds),
 }
