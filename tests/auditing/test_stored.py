@@ -316,7 +316,7 @@ def test_a_bag_whose_members_get_some_of_the_columns() -> None:
         FunctionTransformer(np.round),
         make_column_transformer(("passthrough", slice(12, None))),
     ],
-    ids=str,
+    ids=["binary", "rounded", "indicators"],
 )
 def test_null_what_a_later_step_hides_is_not_told(step: Any, seed: int) -> None:
     """Models of other medians would answer the same to the last bit."""
@@ -341,7 +341,7 @@ def middle(column: np.ndarray) -> float:
             LogisticRegression(C=0.1),
         ),
     ],
-    ids=str,
+    ids=["callable", "splines", "stumps", "rows of codes"],
 )
 def test_other_ways_to_store(model: Any) -> None:
     result = audited(model, people(600, digits=2 if "OneHot" in str(model) else None))

@@ -22,9 +22,9 @@ from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, answers
-from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of
+from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of, wrap
 from leakgauge.records.columns import FLOATS, INTEGERS
-from leakgauge.training.learners import SklearnLearner, trained
+from leakgauge.training.learners import SklearnLearner
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -201,7 +201,11 @@ def _is_read(case: Case) -> Flags:
     features, n_classes = case.candidates.features, len(case.candidates.schema.classes)
     read, some = np.ones(features.shape[1], dtype=bool), features[:: max(1, len(features) // N_ASKED)]
     try:
-        model = case.what.model or trained(case.learner, case.what.train, seed=0).model
+        model: Any = case.what.model
+        if model is None and isinstance(case.learner, SklearnLearner):
+            train = case.what.train
+            X, y = train.schema.decode(train.features), train.schema.decode_labels(train.labels)
+            model = wrap(_fitted(case.learner.estimator, X, y, 0), train.schema)
         if not hasattr(model, "estimator") or model.may_remember or len(read) * len(some) > MOST_ASKED:
             return read
         before = answers(model, some, n_classes)
