@@ -35,7 +35,7 @@ from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.question import REFUSED
-from leakgauge.auditing.membership.stored import READERS, STORED, scores_of_tree, shares
+from leakgauge.auditing.membership.stored import READERS, STORED, is_told, scores_of_tree, shares
 from leakgauge.report import render_html
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
@@ -372,3 +372,33 @@ def test_what_cannot_be_read_is_said() -> None:
     result = audited(make_pipeline(MEDIAN, Awkward(), LogisticRegression(C=0.1)), people(300))
     assert REFUSED[STORED] in result.not_tested
     assert "cell 17" not in result.to_json()
+
+
+def test_a_column_without_numbers_warns_of_nothing_and_loses_nothing() -> None:
+    table = people(600)
+    table["c3"] = np.nan
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+    result = audited(make_pipeline(imputer, LogisticRegression(C=0.1)), table)
+    assert told_by(result) == STORED
+    assert REFUSED[STORED] not in result.not_tested
+
+
+class FailsLater(SimpleImputer):
+    """Takes one question."""
+
+    def transform(self, X: Any) -> Any:
+        self.n_asked = getattr(self, "n_asked", 0) + 1
+        if self.n_asked > 1:
+            raise ValueError
+        return super().transform(X)
+
+
+def test_an_imputer_has_its_own_numbers_again_whatever_happens() -> None:
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    for kind, told in ((SimpleImputer, [True] * 3), (FailsLater, [True] * 3)):
+        step = kind(strategy="median").fit(X)
+        before = step.statistics_.copy()
+        assert is_told(step, step, X, lambda: np.full((4, 3), np.nan)).tolist() == told
+        assert step.statistics_.tolist() == before.tolist()
+    hidden = make_pipeline(SimpleImputer(strategy="median"), Binarizer(threshold=3.0)).fit(X)
+    assert not is_told(hidden, hidden[0], X, lambda: np.full((4, 3), np.nan)).any()

@@ -463,8 +463,8 @@ def _hints(everyone: Records) -> str:
         hints.append("some have missing values, which it has to take")
     if texts := [column.name for column in everyone.schema.columns if column.is_categorical]:
         hints.append(
-            f"columns of categories ({shortened(texts)}): give its encoder all of them, or let it ignore unknown ones "
-            '(handle_unknown="ignore"); a model of pandas categories needs a table that keeps them, as Parquet does'
+            f"columns of categories ({shortened(texts)}): give its encoder every category, or let it ignore unknown "
+            'ones (handle_unknown="ignore"); a model of pandas categories needs a table that keeps them, as Parquet'
         )
     return "; ".join(hints) or f"call it with all {len(everyone):,} at once to see what it raises"
 

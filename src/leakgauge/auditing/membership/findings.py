@@ -324,11 +324,11 @@ def unlike_siblings(outlier: float | None, contamination: Contamination | None) 
         )
     if outlier > OUTLIER_LEVEL:
         return None
-    how = f"differs from the learner's other models as only {100 * outlier:.2g} % of them do"
+    how = f"the audited model differs from the learner's other models as only {100 * outlier:.2g} % of them do"
     if outlier == 0:
-        how = "is none that the learner makes of the training records"
+        how = "retraining does not reproduce the audited model, which is unlike the learner's other models"
     return (
-        f"the audited model {how}, so what these reveal does not stand for it",
+        f"{how}, so what these reveal does not stand for it",
         (
             "give the learner and the records that the model was trained with (where these had weights, a "
             "FunctionLearner that trains with them), and a holdout drawn from the same records at random"

@@ -98,8 +98,8 @@ NO_GAMES_TAIL = (
 REFUSED = {
     "few": "Whether outputs change with what few records have: shadow models refused records without it.",
     STORED: (
-        "Whether models store numbers of single records that outputs tell: steps that may could not be fitted again "
-        "or read."
+        "Whether models store numbers of single records that outputs tell: the steps that may store them could not be "
+        "fitted again, or not be read."
     ),
     "ids": "Whether outputs change with whole numbers that few records have: shadow models refused those of others.",
     "beside": (
@@ -110,8 +110,9 @@ REFUSED = {
 """What the report says was not tested where queries about changed records fail, by the name of the score."""
 
 TOO_MANY = (
-    "Whether outputs change with what few records have, or right beside the numbers of records: shadow models are "
-    f"asked about changed records where there are at most {MOST_CANDIDATES:,} candidates, of {MOST_NUMBERS:,} numbers."
+    "Whether outputs change with what few records have, or right beside the numbers of records, and whether models "
+    "store numbers of single records that outputs tell: this is looked at where there are at most "
+    f"{MOST_CANDIDATES:,} candidates, of {MOST_NUMBERS:,} numbers."
 )
 """The same where there are more."""
 

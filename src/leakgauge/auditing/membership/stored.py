@@ -9,6 +9,7 @@ the candidates. Each is a matter of one record or two, so that no output about a
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -22,7 +23,7 @@ from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, answers
-from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of, wrap
+from leakgauge.models.sklearn import fit, has_learned, name_of, parts_of, steps_of, wrap
 from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.training.learners import SklearnLearner
 
@@ -72,7 +73,8 @@ def stored(case: Case) -> SomeScores | None:
     if not isinstance(learner, SklearnLearner) or case.kind is AnswerKind.LABELS:
         return None
     own = getattr(case.what.model, "estimator", None)
-    with user_code(name_of(learner.estimator), "what it stores"):
+    with user_code(name_of(learner.estimator), "what it stores"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of parts that were fitted before, with the same warnings
         storing = _storing(own if type(own) is type(learner.estimator) else learner.estimator)
         return None if not storing or AskedBeside.too_many(case.candidates) else _found(case, storing)
 
@@ -96,12 +98,12 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
             for read, part, matrix in _readable(fitted, seen[one.of_labels]):
                 named = which, part.path
                 if named not in told:
-                    told[named] = _is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
+                    told[named] = is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
                 np.maximum(scores, read(part.value, np.where(told[named], matrix, np.nan)), out=scores)
     return SomeScores(everyone, found)
 
 
-def _is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) -> Flags:
+def is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) -> Flags:
     """Of which columns an imputer's numbers reach what comes next, where they are changed a little ``[d]``.
 
     Args:
@@ -113,16 +115,19 @@ def _is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) -
     told, held = np.ones(matrix.shape[1], dtype=bool), getattr(part, "statistics_", None)
     if held is None or held.dtype.kind != "f":
         return told
+    own = held.copy()
     try:
         asked = empty()
         before = _output(fitted, asked)
-        for place, step in enumerate(STEP * np.nanstd(matrix, axis=0)):
-            number = held[place]
-            held[place] = number + step
+        for place, values in enumerate(matrix.T):
+            known = values[~np.isnan(values)]
+            held[place] = own[place] + STEP * (known.std() if len(known) else 1.0)
             told[place] = not np.array_equal(_output(fitted, asked), before, equal_nan=True)
-            held[place] = number
+            held[place] = own[place]
     except Exception:  # a column, or a later step, takes no gaps
         return np.ones_like(told)
+    finally:
+        held[:] = own
     return told
 
 
@@ -174,7 +179,7 @@ def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
 
     copy = clone(estimator)
     names = [name for name, value in copy.get_params().items() if name.endswith("random_state") and value is None]
-    return copy.set_params(**dict.fromkeys(names, seed)).fit(X, y)
+    return fit(copy.set_params(**dict.fromkeys(names, seed)), X, y)[0]
 
 
 def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, Floats]]:
@@ -222,10 +227,9 @@ def _reader(part: Any) -> Reader | None:
     """How what a part stores is read, if it stores something that outputs tell by its settings."""
     for kind in type(part).__mro__:
         if kind.__name__ in READERS and kind.__module__.startswith("sklearn."):
-            plain = PLAIN.get(kind.__name__, {})
-            return (
-                None if any(getattr(part, name) in values for name, values in plain.items()) else READERS[kind.__name__]
-            )
+            plain = PLAIN.get(kind.__name__, {}).items()
+            told = not any(getattr(part, name) in values for name, values in plain)
+            return READERS[kind.__name__] if told else None
     return None
 
 
