@@ -3,8 +3,9 @@
 ``torch.func`` turns the gradient of one model's loss into those of all. Models without one record are the run on all
 records with that record skipped in place: same seed, same first weights, same order, and where its turn comes its loss
 counts for nothing. For modules in which the records of a batch see each other (batch normalisation) that is not the
-same as its absence: they are trained one after another, the record taken out of its batch. So are modules that
-torch.func cannot stack, and those that draw random numbers (dropout) where each model has a seed of its own.
+same as its absence: the record is taken out of its batch, and those models make this step by themselves, which have
+as few records left. What falls out (dropout) is drawn for each model that has random numbers of its own. Modules that
+torch.func cannot stack are trained one after another, and so are those that draw anything else.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from leakgauge.models.torch import (
 )
 from leakgauge.streams import generator_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.dropout import Draws, state_of
+from leakgauge.training.engines.module_stack import Batch, Stack, same_shapes, trainable
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, on_device, seeded, shares
@@ -104,13 +107,13 @@ class ManyModules(PreparedJob):
         failures: dict[int, str] = {}
         with one_thread():
             pool = learner.examples(job.records)
-            shorten, reason = _manner(job, pool)
-            if reason:
-                log.info("%s: one model after another, since %s", learner.name, reason)
+            manner = _manner(job, pool)
+            if manner.reason:
+                log.info("%s: one model after another, since %s", learner.name, manner.reason)
             pool, asked = pool.on(device), _asked(job, pool, device)
             for group in _groups(job):
-                trained = [] if reason else _together(learner, pool, group, device)
-                trained = trained or _apart(learner, pool, group, device, shorten=shorten)
+                trained = [] if manner.reason else _together(learner, pool, group, device, manner)
+                trained = trained or [_apart(learner, pool, run, device, manner) for run in group]
                 for run, module in zip(group, trained, strict=True):
                     try:
                         if isinstance(module, ModelError):
@@ -209,13 +212,24 @@ def _groups(job: Job) -> list[list[_Run]]:
     ]
 
 
-def _batches(group: list[_Run], epoch: int, size: int) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
-    """The batches of an epoch: rows of the pool ``[models or 1, places]``, and the weights of their losses."""
+def _steps(group: list[_Run], epoch: int, size: int, *, shorten: bool) -> Iterator[list[Batch]]:
+    """The steps of an epoch: one batch for all models, or one for those each that have as many records of it left."""
     alike = all(run.seed == group[0].seed and np.array_equal(run.rows, group[0].rows) for run in group)
     orders = np.stack([run.order(epoch) for run in (group[:1] if alike else group)])
     keep = np.stack([~np.isin(orders[-1 if alike else i], run.skipped) for i, run in enumerate(group)])
     for start in range(0, orders.shape[1], size):
-        yield orders[:, start : start + size], shares(keep[:, start : start + size])
+        rows, kept = orders[:, start : start + size], keep[:, start : start + size]
+        left = kept.sum(axis=1) if shorten else np.full(len(group), rows.shape[1])
+        step = []
+        for n in np.unique(left[left > 0]):
+            models = slice(None) if (left == n).all() else np.flatnonzero(left == n)
+            weights = shares(kept[models])
+            if n == rows.shape[1]:
+                step.append(Batch(models, rows if alike else rows[models], weights))
+            else:
+                here = np.broadcast_to(rows, kept.shape)[models]
+                step.append(Batch(models, here[kept[models]].reshape(-1, n), shares(np.ones((len(here), n), bool))))
+        yield step
 
 
 def _asked(job: Job, pool: Examples, device: Any) -> Callable[[int], Any]:
@@ -233,19 +247,28 @@ def _asked(job: Job, pool: Examples, device: Any) -> Callable[[int], Any]:
 # ---------------------------------------------------------------- together or one after another
 
 
-def _manner(job: Job, pool: Examples) -> tuple[bool, str | None]:
-    """Whether a record to skip must be taken out of its batch, and why models cannot be trained together.
+@dataclass(frozen=True)
+class _Manner:
+    """How the models of a job are trained.
 
-    It looks at nothing in which a part of a job differs from the whole.
+    Args:
+        shorten: whether a record to skip must be taken out of its batch, since those of a batch depend on each other.
+        own_draws: whether what falls out is drawn for each model by itself.
+        reason: why models cannot be trained together.
     """
+
+    shorten: bool
+    own_draws: bool
+    reason: str | None = None
+
+
+def _manner(job: Job, pool: Examples) -> _Manner:
+    """Found by trying; it looks at nothing in which a part of a job differs from the whole."""
     learner = job.learner
     assert isinstance(learner, TorchLearner)
     mixes, draws = _habits(learner, pool)
-    if mixes:
-        return True, "the predictions for the records of a batch depend on each other"
-    if draws and job.randomness is not Randomness.COMMON:
-        return False, "the module draws random numbers, and each model has a seed of its own"
-    return False, _why_not_stacked(learner, pool, draws)
+    found = _Manner(mixes, draws and (mixes or job.randomness is not Randomness.COMMON))
+    return replace(found, reason=_why_not_stacked(learner, pool, found, alike=draws and not found.own_draws))
 
 
 def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
@@ -274,29 +297,45 @@ def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
     return mixes or changed, draws
 
 
-def _why_not_stacked(learner: TorchLearner, pool: Examples, draws: bool) -> str | None:
-    """Try two models on one batch: torch.func must take them, and find what plain differentiation finds."""
+def _why_not_stacked(learner: TorchLearner, pool: Examples, manner: _Manner, *, alike: bool) -> str | None:
+    """Try two models on one batch: torch.func must take them, find what plain differentiation finds, and remember it.
+
+    Of their own they must draw what falls out, and nothing else. With ``alike`` all have one seed.
+    """
     torch = imported()
     X, y = torch.tensor(pool.X[:N_RECORDS_PROBED]), torch.tensor(pool.y[:N_RECORDS_PROBED])
-    modules = []
-    for seed in (0, 0 if draws else 1):
+    modules, states = [], []
+    for seed in (0, 0 if alike else 1):
         with seeded(seed, "cpu"):
             modules.append(_shaken(learner))
-    if not _same_shapes(modules):
+            states.append(torch.get_rng_state())
+    if not same_shapes(modules):
         return "the factory makes modules of different shapes"
+    start = [[buffer.clone() for buffer in module.buffers()] for module in modules]
     with warnings.catch_warnings(), seeded(0, "cpu"):
         warnings.simplefilter("error")  # torch warns where it would quietly fall back to a loop
         try:
-            stack = _Stack(modules, learner.loss, "cpu")
-            found = stack.gradient(X, y, torch.full((2, len(y)), 1 / len(y)))[0]
+            draws = Draws(states, "cpu") if manner.own_draws else None
+            stack = Stack(modules, learner.loss, "cpu", remembers=manner.shorten, draws=draws)
+            torch.set_rng_state(states[0])
+            everyone = Batch(slice(None), np.arange(len(y))[None], shares(np.ones((2, len(y)), dtype=np.bool_)))
+            found = stack.step(Examples(X, y, pool.width), [everyone]).gradient
+            if draws is not None and not torch.equal(torch.get_rng_state(), draws.states[1]):
+                return "the module draws random numbers, not by dropout alone, and each model has its own"
+            remembered = [[buffer.clone() for buffer in module.buffers()] for module in stack.unstacked()]
         except Exception as error:  # whatever the module or torch.func raises: the plain way may still work
             return f"torch.func cannot stack the module ({type(error).__name__})"
-    for module, gradient in zip(modules, found, strict=True):
+    for module, gradient, state, before, after in zip(modules, found, states, start, remembered, strict=True):
+        for buffer, value in zip(module.buffers(), before, strict=True):
+            buffer.copy_(value)
         with seeded(0, "cpu"):
+            torch.set_rng_state(state)
             loss = loss_of_each(learner.loss)(answered_by(module, X.clone(), pool.width), y).mean()
-            parts = torch.autograd.grad(loss, _trainable(module), allow_unused=True, materialize_grads=True)
+            parts = torch.autograd.grad(loss, trainable(module), allow_unused=True, materialize_grads=True)
         if not _near(gradient, torch.cat([part.flatten() for part in parts])):
             return "torch.func finds other gradients than plain differentiation"
+        if not all(_near(kept, buffer) for kept, buffer in zip(after, module.buffers(), strict=True)):
+            return "torch.func does not remember what the module does"
     return None
 
 
@@ -321,61 +360,64 @@ def _near(a: Tensor, b: Tensor) -> bool:
 # ---------------------------------------------------------------- training
 
 
-def _apart(
-    learner: TorchLearner, pool: Examples, group: list[_Run], device: Any, *, shorten: bool
+def _apart(learner: TorchLearner, pool: Examples, run: _Run, device: Any, manner: _Manner) -> Module | ModelError:
+    """A module trained by itself, or what went wrong."""
+    try:
+        # A run that skips a row visits all rows: the row is also its place among the examples.
+        examples = pool.of(run.rows)
+        return learner.train(examples, seed=run.seed, skipped=run.skipped, shorten=manner.shorten, device=device)
+    except ModelError as error:
+        return error
+
+
+def _together(
+    learner: TorchLearner, pool: Examples, group: list[_Run], device: Any, manner: _Manner
 ) -> list[Module | ModelError]:
-    """Trained modules, one after another; what went wrong in place of one that could not be trained."""
-    trained: list[Module | ModelError] = []
-    for run in group:
-        try:
-            # A run that skips a row visits all rows: the row is also its place among the examples.
-            examples = pool.of(run.rows)
-            module = learner.train(examples, seed=run.seed, skipped=run.skipped, shorten=shorten, device=device)
-        except ModelError as error:
-            module = error
-        trained.append(module)
-    return trained
+    """Trained modules, all at once, or by halves where the device has no memory for all.
 
-
-def _together(learner: TorchLearner, pool: Examples, group: list[_Run], device: Any) -> list[Module | ModelError]:
-    """The same, all at once, or by halves where the device has no memory for all.
-
-    Nothing where the modules turn out to be of different shapes, or one of them finds no room by itself.
+    Nothing where they turn out to be of different shapes, one of them finds no room by itself, or is refused a batch.
     """
-    found = without_memory(lambda: _stacked(learner, pool, group, device))
+    found = without_memory(lambda: _stacked(learner, pool, group, device, manner))
     if found is not None:
         return found
     half = len(group) // 2
     log.info("%s: no memory for %d models at once", learner.name, len(group))
-    parts = [_together(learner, pool, part, device) for part in (group[:half], group[half:])] if half else [[]]
+    parts = [_together(learner, pool, part, device, manner) for part in (group[:half], group[half:])] if half else [[]]
     return list(chain(*parts)) if all(parts) else []
 
 
-def _stacked(learner: TorchLearner, pool: Examples, group: list[_Run], device: Any) -> list[Module | ModelError]:
-    """Trained modules, all at once; nothing where they turn out to be of different shapes."""
+def _stacked(
+    learner: TorchLearner, pool: Examples, group: list[_Run], device: Any, manner: _Manner
+) -> list[Module | ModelError]:
+    """Trained modules, all at once; nothing where they turn out to be of different shapes, or refuse a batch."""
     torch = imported()
-    X, y = pool.X, pool.y
     went_astray = np.full(len(group), -1)
     with seeded(group[0].seed, device):
-        modules = [learner.made()]  # what is drawn in training goes on from here, as when it is trained alone
+        modules, states = [learner.made()], [state_of(device)]  # what is drawn in training goes on from here
         for run in group[1:]:
-            with seeded(run.seed, "cpu"):
+            with seeded(run.seed, device if manner.own_draws else "cpu"):
                 modules.append(learner.made())
-        if not _same_shapes(modules):
+                states.append(state_of(device))
+        if not same_shapes(modules):
             return []
-        stack = _Stack(modules, learner.loss, device)
+        draws = Draws(states, device) if manner.own_draws else None
+        stack = Stack(modules, learner.loss, device, remembers=manner.shorten, draws=draws)
         optimiser = _optimiser(learner, stack.weights)
         rate = torch.full((len(group), 1), learner.learning_rate, dtype=torch.float64, device=device)
         for epoch in range(learner.n_epochs):
             total = torch.zeros(len(group), device=device)
-            for rows, portions in _batches(group, epoch, learner.batch_size):
-                index, weights = torch.tensor(rows, device=device), torch.tensor(portions, device=device)
-                shape = rows.shape[1:] if len(rows) == 1 else rows.shape
-                batch, targets = X.index_select(0, index.flatten()), y.index_select(0, index.flatten())
-                gradient, loss = stack.gradient(batch.view(*shape, *X.shape[1:]), targets.view(shape), weights)
-                gradient.add_(stack.weights, alpha=learner.weight_decay)
-                optimiser.step(stack.weights, gradient, (weights.sum(1, keepdim=True) > 0).float(), rate)
-                total += loss
+            for batches in _steps(group, epoch, learner.batch_size, shorten=manner.shorten):
+                try:
+                    step = stack.step(pool, batches)
+                except torch.OutOfMemoryError:
+                    raise
+                except Exception:
+                    if not manner.shorten:
+                        raise
+                    return []  # a batch of one record, say: trained by itself, a module says so
+                step.gradient.add_(stack.weights, alpha=learner.weight_decay)
+                optimiser.step(stack.weights, step.gradient, step.present, rate)
+                total += step.losses
             astray = ~torch.isfinite(total).cpu().numpy()
             went_astray[astray & (went_astray < 0)] = epoch
             if (went_astray >= 0).all():
@@ -390,80 +432,3 @@ def _optimiser(learner: TorchLearner, weights: Tensor) -> Optimiser:
     if learner.optimiser == "adam":
         return Adam(weights, beta_1=0.9, beta_2=0.999, epsilon=1e-8, corrected=True)
     return Momentum(weights, momentum=learner.momentum, nesterov=False)
-
-
-class _Stack:
-    """Modules of one architecture, their trained parameters in one tensor.
-
-    Args:
-        modules: in training mode.
-        loss: see :func:`leakgauge.training.modules.loss_of_each`.
-        device: where to compute.
-
-    Attributes:
-        weights: the trained parameters ``[models, p]``.
-    """
-
-    def __init__(self, modules: list[Module], loss: str, device: Any) -> None:
-        torch = imported()
-        self.modules = [module.to(device) for module in modules]
-        self.weights = torch.stack([torch.cat([p.detach().flatten() for p in _trainable(m)]) for m in modules])
-        self.losses = loss_of_each(loss)
-        trained = {name: p for name, p in modules[0].named_parameters() if p.requires_grad}
-        parts = self.weights.split([p.numel() for p in trained.values()], dim=1)
-        self.views = {
-            name: part.view(len(modules), *p.shape) for part, (name, p) in zip(parts, trained.items(), strict=True)
-        }
-        self.fixed, self.fixed_axes = _fixed(modules)
-
-    def gradient(self, X: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Gradients of the weighted losses ``[models, p]``, and these ``[models]``.
-
-        Args:
-            X: features ``[models, places, d]``, or ``[places, d]`` where all models see the same.
-            y: targets, likewise.
-            weights: of the losses, ``[models, places]``.
-        """
-        torch = imported()
-        axis = 0 if y.ndim == 2 else None
-        # What is drawn is the same for all models, and the same as for one that is trained alone.
-        every = torch.func.vmap(
-            torch.func.grad_and_value(self._loss), in_dims=(0, self.fixed_axes, axis, axis, 0), randomness="same"
-        )
-        gradients, losses = every(self.views, self.fixed, X, y, weights)
-        return torch.cat([gradients[name].reshape(len(losses), -1) for name in self.views], dim=1), losses
-
-    def unstacked(self) -> list[Module]:
-        """The modules with their weights put back."""
-        torch = imported()
-        with torch.no_grad():
-            for module, weights in zip(self.modules, self.weights, strict=True):
-                torch.nn.utils.vector_to_parameters(weights, _trainable(module))
-        return self.modules
-
-    def _loss(self, trained: dict[str, Tensor], fixed: dict[str, Tensor], X: Tensor, y: Tensor, weights: Tensor) -> Any:
-        outputs = imported().func.functional_call(self.modules[0], {**trained, **fixed}, (X,))
-        return (self.losses(outputs, y) * weights).sum()
-
-
-def _fixed(modules: list[Module]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
-    """What is not trained (buffers, frozen parameters), and the axis of the models; none where all have the same."""
-    torch = imported()
-    trained = {name for name, p in modules[0].named_parameters() if p.requires_grad}
-    own = [{name: t.detach() for name, t in _tensors(m).items() if name not in trained} for m in modules]
-    same = {name: all(torch.equal(tensors[name], t) for tensors in own) for name, t in own[0].items()}
-    fixed = {name: own[0][name] if same[name] else torch.stack([tensors[name] for tensors in own]) for name in same}
-    return fixed, {name: None if same[name] else 0 for name in same}
-
-
-def _tensors(module: Module) -> dict[str, Tensor]:
-    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
-
-
-def _trainable(module: Module) -> list[Tensor]:
-    return [parameter for parameter in module.parameters() if parameter.requires_grad]
-
-
-def _same_shapes(modules: list[Module]) -> bool:
-    shapes = [[(name, tensor.shape) for name, tensor in _tensors(module).items()] for module in modules]
-    return all(shape == shapes[0] for shape in shapes)
