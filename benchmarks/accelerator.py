@@ -1,14 +1,16 @@
 """Shadow models trained on an accelerator, beside the same trained on the processor, in one run.
 
     python benchmarks/accelerator.py [networks] [images] [--device cuda] [--models 256] [--epochs 15] [--records 20000]
+                                     [--normalised]
 
 networks: 1,000 of scikit-learn's networks on halves of 2,000 records, by the engine that trains them together on the
 device, by the compiled one on all processors and on one, and by scikit-learn's own loop (a few, scaled). All draw the
 same random numbers, so that answers can be compared: the largest and the median difference of a log-probability.
 
 images: convolutional networks on halves of CIFAR-10 (LEAKGAUGE_DATA must name a folder that has it), in complementary
-pairs, and the attacks with shadow models on some of them: AUC and true-positive rates with intervals. The loop that
-anyone would write, a module and an optimiser on the same device, is timed beside them on a few models.
+pairs, and the attacks with shadow models on some of them: AUC and true-positive rates with intervals; on request with
+batch normalisation after each convolution and dropout before the last layer. The loop that anyone would write, a module
+and an optimiser on the same device, is timed beside them on a few models.
 
 Times are seconds of wall time, since two machines work together.
 """
@@ -20,6 +22,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -98,8 +101,8 @@ def networks(device: str, n_models: int, n_loop: int = 8) -> None:
 # ---------------------------------------------------------------- convolutional networks
 
 
-def convolutional() -> Any:
-    """Three convolutions and a linear layer, for rows of 32 x 32 x 3 bytes."""
+def convolutional(normalised: bool = False) -> Any:
+    """Three convolutions and a linear layer, for rows of 32 x 32 x 3 bytes; with batch normalisation and dropout."""
     from torch import nn
 
     class Scaled(nn.Module):
@@ -110,11 +113,13 @@ def convolutional() -> Any:
 
     layers: list[Any] = [Scaled()]
     for n_in, n_out in ((3, 32), (32, 64), (64, 128)):
-        layers += [nn.Conv2d(n_in, n_out, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 16, 10))
+        norm = [nn.BatchNorm2d(n_out)] if normalised else []
+        layers += [nn.Conv2d(n_in, n_out, 3, padding=1), *norm, nn.ReLU(), nn.MaxPool2d(2)]
+    drop = [nn.Dropout(0.3)] if normalised else []
+    return nn.Sequential(*layers, nn.Flatten(), *drop, nn.Linear(128 * 16, 10))
 
 
-def loop(records: Records, subsets: Any, models: int, epochs: int, batch: int, device: str) -> None:
+def loop(records: Records, subsets: Any, models: int, epochs: int, batch: int, device: str, make: Any) -> None:
     """What anyone would write."""
     import torch
 
@@ -123,7 +128,7 @@ def loop(records: Records, subsets: Any, models: int, epochs: int, batch: int, d
     for model in range(models):
         torch.manual_seed(model)
         rows = torch.tensor(np.flatnonzero(subsets.row(model)), device=device)
-        module = convolutional().to(device)
+        module = make().to(device)
         optimiser = torch.optim.Adam(module.parameters(), lr=1e-3)
         for _ in range(epochs):
             order = rows[torch.randperm(len(rows), device=device)]
@@ -133,23 +138,28 @@ def loop(records: Records, subsets: Any, models: int, epochs: int, batch: int, d
                 optimiser.zero_grad()
                 loss.backward()
                 optimiser.step()
+        module.eval()
         with torch.no_grad():
             for start in range(0, len(y), 1024):
                 torch.log_softmax(module(X[start : start + 1024]), 1).cpu()
 
 
-def images(device: str, n_models: int, epochs: int, n_records: int, workers: int, batch: int = 128) -> None:
+def images(
+    device: str, n_models: int, epochs: int, n_records: int, workers: int, normalised: bool, batch: int = 128
+) -> None:
     """The table of convolutional networks and of the attacks on them."""
     import torch
+
+    make = partial(convolutional, normalised)
 
     seconds, records = wall(lambda: datasets.load("cifar10").records[np.arange(n_records)])
     print(f"{len(records):,} records read in {seconds:.0f} s", flush=True)
     subsets = complementary_pairs(len(records), n_models // 2, np.random.default_rng(0))
-    learner = TorchLearner(convolutional, batch_size=batch, n_epochs=epochs, learning_rate=1e-3)
+    learner = TorchLearner(make, batch_size=batch, n_epochs=epochs, learning_rate=1e-3, name="convolutional")
 
     n_loop = max(1, n_models // 64)
-    loop(records, subsets, 1, 1, batch, device)
-    seconds, _ = wall(lambda: loop(records, subsets, n_loop, epochs, batch, device))
+    loop(records, subsets, 1, 1, batch, device, make)
+    seconds, _ = wall(lambda: loop(records, subsets, n_loop, epochs, batch, device, make))
     print(f"a loop on the same device: {seconds / n_loop:.2f} s for each of {n_loop} models", flush=True)
 
     seconds, table = wall(
@@ -187,6 +197,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=15, help="of convolutional networks")
     parser.add_argument("--records", type=int, default=20_000, help="images")
     parser.add_argument("--workers", type=int, default=1, help="processes that train convolutional networks")
+    parser.add_argument(
+        "--normalised", action="store_true", help="batch normalisation and dropout in the images' networks"
+    )
     given = parser.parse_args()
     import torch
 
@@ -195,7 +208,7 @@ def main() -> None:
     if not given.what or "networks" in given.what:
         networks(given.device, given.networks)
     if not given.what or "images" in given.what:
-        images(given.device, given.models, given.epochs, given.records, given.workers)
+        images(given.device, given.models, given.epochs, given.records, given.workers, given.normalised)
 
 
 if __name__ == "__main__":

@@ -502,6 +502,21 @@ def test_what_cannot_be_stacked_goes_one_after_another(factory):
     check(Modules().prepare(without).all().answers, twins(without))
 
 
+def test_large_modules_are_trained_together_on_an_accelerator_alone(monkeypatch):
+    """A batch of 12 through 5 times 8 and 8 times 3 weights, each a multiplication and an addition."""
+    job = job_of(tanh, everything(N, 2), n_epochs=1)
+    pool = job.learner.examples(RECORDS)
+    assert modules._operations(job.learner, pool) == 2 * BATCH * (5 * 8 + 8 * 3)
+    for most, reason in (
+        (1536, None),
+        (1535, "it is so large that a processor gains nothing by training several at once"),
+    ):
+        monkeypatch.setattr(modules, "MOST_OPERATIONS", most)
+        assert why_apart(job) == reason
+    monkeypatch.setattr(modules, "device_named", torch.device)
+    assert _manner(replace(job, device="cuda"), pool).reason is None
+
+
 @pytest.mark.parametrize("factory", [tanh, Branching])
 def test_one_after_another_is_said_where_it_is_so(factory, caplog):
     caplog.set_level("INFO", logger="leakgauge")

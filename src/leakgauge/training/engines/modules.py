@@ -51,6 +51,10 @@ log = logging.getLogger(__name__)
 MAX_STACKED_MODELS = 64
 """Models in one stack at most: more no longer fit into the processor's cache, and fewer do not pay for the calls."""
 
+MOST_OPERATIONS = 10_000_000
+"""Floating-point operations that a module needs to answer about one batch, above which a processor trains one after
+another sooner: what is saved by fewer calls is then less than what numbers out of its cache cost."""
+
 N_RECORDS_PROBED = 32
 """Records that a module is tried on."""
 
@@ -268,6 +272,8 @@ def _manner(job: Job, pool: Examples) -> _Manner:
     assert isinstance(learner, TorchLearner)
     mixes, draws = _habits(learner, pool)
     found = _Manner(mixes, draws and (mixes or job.randomness is not Randomness.COMMON))
+    if device_named(job.device).type == "cpu" and _operations(learner, pool) > MOST_OPERATIONS:
+        return replace(found, reason="it is so large that a processor gains nothing by training several at once")
     return replace(found, reason=_why_not_stacked(learner, pool, found, alike=draws and not found.own_draws))
 
 
@@ -295,6 +301,16 @@ def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
             mixes |= not _near(answered_by(module, X[batch[: len(batch) // 2]], pool.width)[0], answered[0])
     changed = any(not torch.equal(now, then) for now, then in zip(module.buffers(), remembered, strict=True))
     return mixes or changed, draws
+
+
+def _operations(learner: TorchLearner, pool: Examples) -> int:
+    """Floating-point operations, of products of matrices and the like, for the answers about one batch."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    torch = imported()
+    with seeded(0, "cpu"), torch.no_grad(), FlopCounterMode(display=False) as counter:
+        learner.made()(torch.tensor(pool.X[: learner.batch_size]))
+    return int(counter.get_total_flops())
 
 
 def _why_not_stacked(learner: TorchLearner, pool: Examples, manner: _Manner, *, alike: bool) -> str | None:
