@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -283,23 +284,64 @@ def networks(table: Table, n_models: int, *, native: bool, left_out: bool = Fals
         )
     )
     sample = 3
-    t, ratio = timed(lambda: torch_loop(table, [np.flatnonzero(subsets.row(m)) for m in range(sample)], asked, epochs))
+    members = [np.flatnonzero(subsets.row(m)) for m in range(sample)]
+    t, ratio = timed(lambda: torch_loop(table, lambda: module_of(table), members, asked, epochs))
     loss = [-np.take_along_axis(a, table.y[:200].astype(int)[None, :, None], 2).mean() for a in (found.answers, ratio)]
     said = f"mean loss {loss[0]:.3f}, of {sample} refitted {loss[1]:.3f}; refitting: torch, one batch after another"
     return Measured(found.engine, seconds, t * n_models / sample, remark=said)
 
 
-def torch_loop(table: Table, members: list[np.ndarray], asked: np.ndarray, epochs: int) -> np.ndarray:
+def module_of(table: Table, *, normalised: bool = False, dropout: float = 0.0) -> Any:
+    """A module with 64 tanh; after batch normalisation, and of which some fall out, where that is wanted."""
+    from torch import nn
+
+    between = [nn.BatchNorm1d(64)] if normalised else []
+    behind = [nn.Dropout(dropout)] if dropout else []
+    return nn.Sequential(
+        nn.Linear(table.X.shape[1], 64), *between, nn.Tanh(), *behind, nn.Linear(64, int(table.y.max()) + 1)
+    )
+
+
+def modules(table: Table, n_models: int, *, left_out: bool = False, epochs: int = 50, **shape: Any) -> Measured:
+    """Modules on halves of twice their records, or without each record, against the same loop; answers' mean losses."""
+    from leakgauge.training import TorchLearner
+
+    n = len(table.y)
+    subsets = (
+        leave_one_out(n, np.arange(n_models))
+        if left_out
+        else random_subsets(n, n // 2, n_models, np.random.default_rng(0))
+    )
+    randomness = Randomness.COMMON if left_out else Randomness.INDEPENDENT
+    make, asked = partial(module_of, table, **shape), table.X[:200]
+    records = Records.from_arrays(table.X, table.y.astype(np.int64))
+    learner = TorchLearner(make, n_epochs=epochs, name="module")
+    seconds, found = timed(lambda: train_many(learner, records, subsets, asked, seed=0, randomness=randomness))
+    sample = 3
+    members = [np.flatnonzero(subsets.row(m)) for m in range(sample)]
+    t, looped = timed(lambda: torch_loop(table, make, members, asked, epochs))
+    loss = [-np.take_along_axis(a, table.y[:200].astype(int)[None, :, None], 2).mean() for a in (found.answers, looped)]
+    return Measured(
+        found.engine,
+        seconds,
+        t * n_models / sample,
+        remark=f"mean loss {loss[0]:.3f}, of {sample} refitted {loss[1]:.3f}",
+    )
+
+
+def torch_loop(
+    table: Table, make: Callable[[], Any], members: list[np.ndarray], asked: np.ndarray, epochs: int
+) -> np.ndarray:
     """What anyone would write: a module, an optimiser, slices of a shuffled table."""
     import torch
 
     torch.set_num_threads(1)
-    k, found = int(table.y.max()) + 1, []
+    found = []
     X, y = torch.tensor(table.X, dtype=torch.float32), torch.tensor(table.y.astype(np.int64))
     for model, rows in enumerate(members):
         torch.manual_seed(model)
         own_X, own_y = X[rows], y[rows]
-        module = torch.nn.Sequential(torch.nn.Linear(X.shape[1], 64), torch.nn.Tanh(), torch.nn.Linear(64, k))
+        module = make()
         optimiser = torch.optim.Adam(module.parameters())
         for _ in range(epochs):
             order = torch.randperm(len(rows))
@@ -308,6 +350,7 @@ def torch_loop(table: Table, members: list[np.ndarray], asked: np.ndarray, epoch
                 optimiser.zero_grad()
                 torch.nn.functional.cross_entropy(module(own_X[batch]), own_y[batch]).backward()
                 optimiser.step()
+        module.eval()
         with torch.no_grad():
             found.append(torch.log_softmax(module(torch.tensor(asked, dtype=torch.float32)).double(), 1).numpy())
     return np.array(found)
@@ -616,6 +659,17 @@ def _network_rows(places: Table | None) -> list[Row]:
             found.append(Row(f"64 networks, 50 epochs, {how}", name, measure, goal, goal))
     without = lambda: networks(people.one_hot(people.codes(1000)), 64, native=True, left_out=True)  # noqa: E731
     found.append(Row("64 networks, each without a record, compiled", "census-like, one-hot 100", without, 45, 45))
+    for what, shape in (
+        ("modules", {}),
+        ("modules with batch normalisation", {"normalised": True}),
+        ("modules with dropout", {"dropout": 0.3}),
+        ("modules with both", {"normalised": True, "dropout": 0.3}),
+    ):
+        for left_out, how in ((False, "50 epochs"), (True, "each without a record")):
+            measure = lambda shape=shape, left_out=left_out: modules(  # noqa: E731
+                people.one_hot(people.codes(1000 if left_out else 2000)), 64, left_out=left_out, **shape
+            )
+            found.append(Row(f"64 {what}, {how}", "census-like, one-hot 100", measure))
     return found
 
 

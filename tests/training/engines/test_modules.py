@@ -29,6 +29,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import modules
+from leakgauge.training.engines.dropout import Call, Draws, state_of
 from leakgauge.training.engines.modules import MAX_STACKED_MODELS, Modules, _manner
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
@@ -410,6 +411,33 @@ def test_with_a_seed_for_each_model_dropout_falls_on_each_as_when_it_is_trained_
     without = job_of(dropout, leave_one_out(N, SOME[:2]), independent)
     assert why_apart(without) is None
     check(Modules().prepare(without).all().answers, twins(without, keep_row=True))
+
+
+def test_on_an_accelerator_its_own_generator_is_drawn_from(monkeypatch):
+    """The path without one: in the place of the device's generator stands the processor's."""
+    device, asked = torch.device("cuda", 1), []
+
+    def put(state, where):
+        asked.append(where)
+        torch.set_rng_state(state)
+
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda where: asked.append(where) or torch.get_rng_state())
+    monkeypatch.setattr(torch.cuda, "set_rng_state", put)
+    calls = [Call(torch.nn.functional.dropout, 0.5, torch.ones(3, 4))] * 2
+    with torch.random.fork_rng(devices=[]):
+        states = []
+        for seed in range(3):
+            torch.manual_seed(seed)
+            states.append(state_of(device))
+        draws = Draws(states, device)
+        found = [draws.drawn(calls, [0, 2]), draws.drawn(calls[:1], [2])]
+        for place, seed in enumerate((0, 2)):
+            torch.manual_seed(seed)
+            alone = [torch.nn.functional.dropout(torch.ones(3, 4), 0.5) for _ in range(3)]
+            for given, expected in zip(found[0], alone[:2], strict=True):
+                assert torch.equal(given[place], expected)
+        assert torch.equal(found[1][0][0], alone[2])
+    assert asked == [device] * 9
 
 
 def test_other_draws_with_a_seed_for_each_model_go_one_after_another():

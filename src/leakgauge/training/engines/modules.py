@@ -427,10 +427,11 @@ def _stacked(
                     step = stack.step(pool, batches)
                 except torch.OutOfMemoryError:
                     raise
-                except Exception:
-                    if not manner.shorten:
-                        raise
-                    return []  # a batch of one record, say: trained by itself, a module says so
+                except Exception as error:  # a batch of one record, say: trained by itself, a module says so
+                    log.info(
+                        "%s: one model after another, since a step failed (%s)", learner.name, type(error).__name__
+                    )
+                    return []
                 step.gradient.add_(stack.weights, alpha=learner.weight_decay)
                 optimiser.step(stack.weights, step.gradient, step.present, rate)
                 total += step.losses
