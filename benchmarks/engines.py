@@ -307,11 +307,8 @@ def modules(table: Table, n_models: int, *, left_out: bool = False, epochs: int 
     from leakgauge.training import TorchLearner
 
     n = len(table.y)
-    subsets = (
-        leave_one_out(n, np.arange(n_models))
-        if left_out
-        else random_subsets(n, n // 2, n_models, np.random.default_rng(0))
-    )
+    rng = np.random.default_rng(0)
+    subsets = leave_one_out(n, np.arange(n_models)) if left_out else random_subsets(n, n // 2, n_models, rng)
     randomness = Randomness.COMMON if left_out else Randomness.INDEPENDENT
     make, asked = partial(module_of, table, **shape), table.X[:200]
     records = Records.from_arrays(table.X, table.y.astype(np.int64))
@@ -321,12 +318,8 @@ def modules(table: Table, n_models: int, *, left_out: bool = False, epochs: int 
     members = [np.flatnonzero(subsets.row(m)) for m in range(sample)]
     t, looped = timed(lambda: torch_loop(table, make, members, asked, epochs))
     loss = [-np.take_along_axis(a, table.y[:200].astype(int)[None, :, None], 2).mean() for a in (found.answers, looped)]
-    return Measured(
-        found.engine,
-        seconds,
-        t * n_models / sample,
-        remark=f"mean loss {loss[0]:.3f}, of {sample} refitted {loss[1]:.3f}",
-    )
+    said = f"mean loss {loss[0]:.3f}, of {sample} refitted {loss[1]:.3f}; refitting: torch, one batch after another"
+    return Measured(found.engine, seconds, t * n_models / sample, remark=said)
 
 
 def torch_loop(
