@@ -9,6 +9,8 @@ with random numbers that hang on what they are about, as in :mod:`leakgauge.trai
   less is made, where as many are made as there are records.
 * which columns a node looks at, and a drawn threshold, depend on the seed, the tree and the way to the node.
 
+Regression trees are grown by the compiled loops alone, and split where squared errors become least.
+
 The rules (:class:`~leakgauge.training.trees.Rules`) are those of scikit-learn 1.9: values in single precision, those
 within 1e-7 taken for equal; columns in random order, constant ones counted as looked at, and further ones only until
 one has two values; of equally good splits the first column in that order; thresholds halfway between values that follow
@@ -31,10 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.models.access import checked_values
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stateless import given_whole
 from leakgauge.training.job import Job, Randomness
+from leakgauge.training.native import kernels
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
     NO_LIMIT,
@@ -59,6 +63,7 @@ from leakgauge.training.trees import (
 )
 
 CRITERIA = {"gini": Criterion.GINI, "entropy": Criterion.ENTROPY, "log_loss": Criterion.ENTROPY}
+OF_VALUES = {"squared_error": Criterion.SQUARED_ERROR}
 
 PLAIN = {
     "min_weight_fraction_leaf": 0.0,
@@ -81,7 +86,9 @@ CERTAIN = 2**32
 
 
 class Forests(Engine):
-    """``RandomForestClassifier`` and ``ExtraTreesClassifier``, alone or after steps that learn nothing, on any subsets.
+    """``RandomForestClassifier``, ``ExtraTreesClassifier`` and those of regression, on any subsets.
+
+    They stand alone or after steps that learn nothing.
 
     Forests of the same seed share their random numbers. They are those of the plain loop in distribution, not in the
     numbers drawn: no model is the one that scikit-learn trains with that seed.
@@ -96,13 +103,17 @@ class Forests(Engine):
 
     def prepare(self, job: Job) -> ManyForests | Refusal:
         """Another learner, preprocessing that is fitted, other settings and values beyond single precision: refused."""
-        from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+        from sklearn import ensemble
 
-        case = given_whole(job, (RandomForestClassifier, ExtraTreesClassifier))
+        kinds = (ensemble.RandomForestClassifier, ensemble.ExtraTreesClassifier)
+        case = given_whole(job, (*kinds, ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor))
         if isinstance(case, Refusal):
             return case
         if not len(job.subsets):
             return Refusal(RefusalKind.JOB, "there is no forest to grow")
+        values = not len(case.classes)
+        if values and regression() is None:
+            return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
         if job.randomness is Randomness.INDEPENDENT and compiled() is None:
             why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
             return Refusal(RefusalKind.MACHINE, why)
@@ -112,9 +123,10 @@ class Forests(Engine):
         ranked = Ranked.of(case.matrix, asked)
         if ranked is None:
             return Refusal(RefusalKind.DATA, TOO_LARGE)
-        labels = case.labels.astype(np.int64)
-        sample = Sample(ranked.codes, labels, ranked.n_bins, len(case.classes), ranked.values)
-        return ManyForests(self, job, case.estimator, case.classes, sample, ranked.asked)
+        order, labels = np.unique(case.labels, return_inverse=True) if values else (case.classes, case.labels)
+        sample = Sample(ranked.codes, labels.astype(np.int64), ranked.n_bins, len(order), ranked.values)
+        found = ManyRegressionForests if values else ManyForests
+        return found(self, job, case.estimator, order, sample, ranked.asked)
 
 
 class ManyForests(PreparedJob):
@@ -126,7 +138,7 @@ class ManyForests(PreparedJob):
         engine: what does it.
         job: the whole job.
         estimator: the forest's settings.
-        classes: the original label of each class ``[k]``.
+        classes: the original label of each class, or each value that records have ``[k]``.
         sample: the records as trees see them.
         asked: codes of what all models are asked ``[queries, d]``; none where each is asked about records of its own.
     """
@@ -148,17 +160,36 @@ class ManyForests(PreparedJob):
         for model in range(len(models)):
             row, queries = job.subsets.row(model), job.queries
             asked = self.sample.codes[queries.index[model]] if isinstance(queries, EachModel) else self.asked
-            weights = class_weights(self.estimator, self.classes, self.sample.labels[row])
+            weights = self._weights(self.sample.labels[row])
             forest = Forest.of(self.estimator, weights[self.sample.labels[row]], len(sample.n_bins), job.seed_of(model))
             accepted = acceptance(weights)[sample.labels] * self.members(row)
-            table[model] = log_mean(forest.ask(sample, accepted, asked), len(forest.trees))
+            table[model] = self._asked(forest, sample, accepted, asked)
         return self._outcome(table)
+
+    def _weights(self, labels: Counts) -> Floats:
+        """Of each class, in the bootstrap of records with these labels ``[n]``."""
+        return class_weights(self.estimator, self.classes, labels)
+
+    def _asked(self, forest: Forest, sample: Sample, accepted: Keys, asked: Codes) -> Floats:
+        """What a forest answers ``[m, k]``."""
+        return log_mean(forest.ask(sample, accepted, asked), len(forest.trees))
 
     def members(self, row: Flags) -> Flags:
         """Who is in a training set ``[n]``, in the order of kinds: of equal records always the first ones."""
         counts, sizes = np.bincount(self.kind, row), np.bincount(self.kind)
         place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return np.asarray(place < np.repeat(counts, sizes))
+
+
+class ManyRegressionForests(ManyForests):
+    """A job of values: these are its labels, by their rank."""
+
+    def _weights(self, labels: Counts) -> Floats:
+        return np.ones(len(self.classes))
+
+    def _asked(self, forest: Forest, sample: Sample, accepted: Keys, asked: Codes) -> Floats:
+        total = forest.ask_values(sample, self.classes[sample.labels].astype(np.float64), accepted, asked)
+        return checked_values(total / len(forest.trees), len(asked), name_of(self.estimator))[:, None]
 
 
 @dataclass(frozen=True)
@@ -184,11 +215,11 @@ class Forest:
             max_depth=NO_LIMIT if estimator.max_depth is None else int(estimator.max_depth),
             min_samples_split=split,
             min_samples_leaf=leaf,
-            criterion=CRITERIA[estimator.criterion],
+            criterion={**CRITERIA, **OF_VALUES}[estimator.criterion],
             looks_on=False,
             drawn_ties=True,
             sizes_by_record=True,
-            drawn_thresholds=type(estimator).__name__ == "ExtraTreesClassifier",
+            drawn_thresholds=type(estimator).__name__.startswith("ExtraTrees"),
         )
         keys = drawn(drawn(seed % 2**64, 0), np.arange(estimator.n_estimators))
         return cls(rules, _draws(estimator, weights), keys)
@@ -210,11 +241,28 @@ class Forest:
         if library is None:
             return added(shares_reached(self.grow(sample, accepted, asked), asked))
         total = np.zeros((len(asked), sample.n_classes))
-        told = [pointer(accepted), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
-        queries = [*asked_by_column(asked), pointer(total)]
         count = self.n_draws or int(np.count_nonzero(accepted))
-        call(library.leakgauge_trees_ask, *grown_on(sample, self.rules, count), *told, pointer(self.trees), *queries)
+        call(library.leakgauge_trees_ask, *grown_on(sample, self.rules, count), *self._told(accepted, asked, total))
         return total
+
+    def ask_values(self, sample: Sample, values: Floats, accepted: Keys, asked: Codes) -> Floats:
+        """The means of the leaves that queries reach, added up over trees ``[m]``.
+
+        Args:
+            sample: the pool.
+            values: of its records, to be predicted ``[n]``.
+            accepted: see :meth:`ask`.
+            asked: the queries ``[m, d]``.
+        """
+        total = np.zeros(len(asked))
+        told = [*grown_on(sample, self.rules, 0), pointer(values), *self._told(accepted, asked, total)]
+        call(regression().leakgauge_regression_ask, *told)  # type: ignore[union-attr]
+        return total
+
+    def _told(self, accepted: Keys, asked: Codes, total: Floats) -> list[Any]:
+        """What the compiled loops are told about a forest and its queries."""
+        counts = map(ctypes.c_int64, (self.n_draws, len(self.trees)))
+        return [pointer(accepted), *counts, pointer(self.trees), *asked_by_column(asked), pointer(total)]
 
     def bag(self, accepted: Keys, key: int) -> Counts:
         """How often each record of the pool counts in the tree of a key, int64 ``[n]``."""
@@ -229,6 +277,12 @@ class Forest:
             counts += np.bincount(rows[taken], minlength=len(accepted))
             open_, place = open_[~taken], place + 1
         return counts
+
+
+def regression() -> ctypes.CDLL | None:
+    """The compiled loops of regression trees, where there are any."""
+    library = kernels()
+    return library if library is not None and hasattr(library, "leakgauge_regression_ask") else None
 
 
 def class_weights(estimator: Any, classes: NDArray[Any], labels: Counts) -> Floats:
@@ -296,9 +350,9 @@ def refused_setting(estimator: Any, plain: Mapping[str, Any], choice: str, choic
 def _unsupported(estimator: Any, classes: NDArray[Any]) -> str | None:
     """A setting that is not supported, or that scikit-learn refuses; ``None`` if there is none."""
     name = name_of(estimator)
-    if reason := refused_setting(estimator, PLAIN, "criterion", CRITERIA):
+    if reason := refused_setting(estimator, PLAIN, "criterion", CRITERIA if len(classes) else OF_VALUES):
         return reason
-    if estimator.class_weight is not None and not _weighs_draws(estimator, classes):
+    if len(classes) and estimator.class_weight is not None and not _weighs_draws(estimator, classes):
         return f"{name}(class_weight=...) must be 'balanced' or give every class a number above 0, with a bootstrap"
     if not estimator.bootstrap and estimator.max_samples is not None:
         return f"{name}(bootstrap=False) draws no samples, so that max_samples must be None"

@@ -28,7 +28,7 @@ inline std::uint64_t drawn(std::uint64_t key, std::uint64_t place) {
     return z ^ (z >> 31);
 }
 
-enum Criterion : std::int64_t { FRACTION, GINI, ENTROPY };
+enum Criterion : std::int64_t { FRACTION, GINI, ENTROPY, SQUARED_ERROR };
 
 // How pure a split is, from the sums of squared counts of the classes and the totals on both sides.
 inline double score(double squares_left, double n_left, double squares_right, double n_right) {
@@ -80,6 +80,17 @@ struct Pool {
 
     const Code* column(std::int64_t j) const { return codes + j * n_rows; }
 };
+
+// A threshold drawn between two values of a column, and the code up to which records go left there.
+inline double value_drawn(const float* values, std::int32_t low, std::int32_t high, std::uint64_t chance) {
+    const double share = static_cast<double>(chance >> 11) * 0x1p-53;
+    return (static_cast<double>(values[high]) - values[low]) * share + values[low];
+}
+
+inline std::int32_t code_drawn(const float* values, std::int32_t low, std::int32_t high, std::uint64_t chance) {
+    const float* const bound = std::upper_bound(values + low, values + high, value_drawn(values, low, high, chance));
+    return std::max(low, static_cast<std::int32_t>(bound - values) - 1);
+}
 
 // Finds the best split of a node.
 template <typename Code>
@@ -371,10 +382,7 @@ class Splitter {
         }
         if (!(values[high] > values[low] + NEAR)) return;
         varies_ = true;
-        const double share = static_cast<double>(drawn(key_, pool_.n_columns + 2 + column) >> 11) * 0x1p-53;
-        const double threshold = (static_cast<double>(values[high]) - values[low]) * share + values[low];
-        const float* const bound = std::upper_bound(values + low, values + high, threshold);
-        const std::int32_t bin = std::max(low, static_cast<std::int32_t>(bound - values) - 1);
+        const std::int32_t bin = code_drawn(values, low, high, drawn(key_, pool_.n_columns + 2 + column));
         std::int64_t records = 0, below = 0, squares_below = 0, squares_above = 0;
         std::fill(left_.begin(), left_.end(), 0);
         for (std::int64_t i = 0; i < n_; ++i) {
@@ -575,4 +583,28 @@ inline void draw_bag(const std::uint64_t* accepted, std::int64_t n_rows, std::in
     }
 }
 
+// What is done with codes of so many bytes, 1, 2 or 4; -1 without memory.
+template <typename Done>
+std::int64_t with_codes(std::int64_t n_bytes, const Done& done) {
+    try {
+        return n_bytes == 1 ? done(std::uint8_t{}) : n_bytes == 2 ? done(std::uint16_t{}) : done(std::int32_t{});
+    } catch (...) {
+        return -1;
+    }
+}
+
 }  // namespace growing
+
+// What functions take: a sample, codes of so many bytes, [columns, rows] where trees are grown and [rows, columns] where
+// they are followed, and so on, see `Pool` and `Sample`; and rules, see `Rules`.
+#define SAMPLE                                                                                                       \
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, std::int64_t n_bytes, const void *codes,    \
+        const std::int32_t *n_bins, const float *values, const std::int32_t *labels, const growing::Rules *rules
+
+#define POOL SAMPLE, const void *by_row, const double *terms, const std::uint64_t *row_bits, const std::uint64_t *column_bits
+
+#define POOL_OF(Code)                                                                                                \
+    growing::Pool<Code> {                                                                                            \
+        n_rows, n_columns, n_classes, static_cast<const Code*>(codes), static_cast<const Code*>(by_row), n_bins,     \
+            values, labels, terms, row_bits, column_bits                                                             \
+    }

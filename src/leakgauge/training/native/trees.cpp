@@ -389,31 +389,7 @@ void walk(const Sample<Code>& sample, const Rules& rules, std::uint64_t key, std
     }
 }
 
-// What is done with codes of so many bytes, 1, 2 or 4; -1 without memory.
-template <typename Done>
-std::int64_t with_codes(std::int64_t n_bytes, const Done& done) {
-    try {
-        return n_bytes == 1 ? done(std::uint8_t{}) : n_bytes == 2 ? done(std::uint16_t{}) : done(std::int32_t{});
-    } catch (...) {
-        return -1;
-    }
-}
-
 }  // namespace
-
-// All take a sample: codes of so many bytes, [columns, rows] where trees are grown and [rows, columns] where they are
-// followed, and so on, see `Pool` and `Sample`; and rules, see `Rules`.
-#define SAMPLE                                                                                                       \
-    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, std::int64_t n_bytes, const void *codes,    \
-        const std::int32_t *n_bins, const float *values, const std::int32_t *labels, const Rules *rules
-
-#define POOL SAMPLE, const void *by_row, const double *terms, const std::uint64_t *row_bits, const std::uint64_t *column_bits
-
-#define POOL_OF(Code)                                                                                                \
-    Pool<Code> {                                                                                                     \
-        n_rows, n_columns, n_classes, static_cast<const Code*>(codes), static_cast<const Code*>(by_row), n_bins,     \
-            values, labels, terms, row_bits, column_bits                                                                                              \
-    }
 
 // Grows a tree; nodes stand level by level, a right one after its left one. Returns their number, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_grow(POOL, const std::int32_t* weights, std::uint64_t key,
