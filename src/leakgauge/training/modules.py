@@ -190,6 +190,12 @@ class TorchLearner(Learner):
             )
         if not any(parameter.requires_grad for parameter in module.parameters()):
             raise ModelError(f"factory {self.name} makes a {name_of(module)} without parameters to train")
+        lazy = next((name for name, one in module.named_parameters() if torch.nn.parameter.is_lazy(one)), None)
+        if lazy is not None:
+            raise ModelError(
+                f"factory {self.name} makes a {name_of(module)} whose parameter {lazy} has no size yet; give the sizes "
+                "of its layers (nn.Linear in place of nn.LazyLinear)"
+            )
         setattr(module, _USED, True)
         return module.train()
 
@@ -216,10 +222,10 @@ class TorchLearner(Learner):
             ModelError: the module does not fit the examples, or the loss is not finite any more.
         """
         torch = imported()
-        examples = examples.on(device)
-        X, y = examples.X, examples.y
         losses = loss_of_each(self.loss)
         with one_thread(), seeded(seed, device), user_code(self.name, "training"):
+            examples = examples.on(device)
+            X, y = examples.X, examples.y
             module = self.made().to(device)
             optimiser = self._optimiser([p for p in module.parameters() if p.requires_grad])
             for epoch in range(self.n_epochs):
@@ -294,12 +300,23 @@ def loss_of_each(name: str) -> Losses:
 
 
 @contextmanager
+def differentiable() -> Iterator[None]:
+    """Gradients are kept, also where they are switched off around it."""
+    torch = imported()
+    with torch.inference_mode(False), torch.enable_grad():
+        yield
+
+
+@contextmanager
 def seeded(seed: int, device: Any) -> Iterator[None]:
-    """Generators of the processor and of the device start at the seed, and afterwards are as before."""
+    """Generators of the processor and of the device start at the seed, and afterwards are as before.
+
+    Within it modules can be trained, whatever holds around it.
+    """
     torch = imported()
     device = torch.device(device)
     on_cuda = device.type == "cuda"
-    with torch.random.fork_rng(devices=[device] if on_cuda else []):
+    with differentiable(), torch.random.fork_rng(devices=[device] if on_cuda else []):
         torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed every device as well
         if on_cuda:
             with torch.cuda.device(device):

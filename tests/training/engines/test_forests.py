@@ -605,7 +605,7 @@ def test_refusals_say_why():
     numbers = Records.from_arrays(records.features, records.features @ np.arange(1, 6) + 0.5)
     large = Records.from_arrays(records.features * 1e39, records.labels)
     refused = [
-        (job_of(GradientBoostingClassifier(), records), "is not RandomForestClassifier, ExtraTreesClassifier, "),
+        (job_of(GradientBoostingClassifier(), records), "is not RandomForestClassifier or ExtraTreesClassifier or"),
         (job_of(random_forest(), numbers), "does not fit the task"),
         (job_of(make_pipeline(StandardScaler(), random_forest()), records), "StandardScaler is fitted on the data"),
         (job_of(extra_trees(class_weight="balanced"), records), "class_weight=...) must be 'balanced' or"),

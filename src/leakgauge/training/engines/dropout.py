@@ -83,6 +83,11 @@ def calls_of(module: Module, batch: Tensor) -> list[Call]:
     return found
 
 
+def without_dropout() -> Any:
+    """Within it, nothing falls out."""
+    return _dropping(lambda function, given, share, inplace: given)
+
+
 @contextmanager
 def handed(noises: Sequence[Tensor]) -> Iterator[None]:
     """Calls of dropout multiply by these, one after the other.

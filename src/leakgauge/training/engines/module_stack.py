@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Indices
 from leakgauge.escaping import shapes
-from leakgauge.models.torch import Module, imported
+from leakgauge.models.torch import Module, answered_by, imported
 from leakgauge.training.engines.dropout import Call, Draws, calls_of, handed
 from leakgauge.training.modules import Examples, loss_of_each, on_device
 
@@ -61,27 +62,42 @@ class Stack:
         device: where to compute.
         remembers: whether buffers change in training.
         draws: what falls out in each model; ``None`` where nothing does, or the same in all.
+        width: how many outputs they have.
+        idle: parameters that are left as they are.
 
     Attributes:
         weights: the trained parameters ``[models, p]``.
     """
 
     def __init__(
-        self, modules: list[Module], loss: str, device: Any, *, remembers: bool = False, draws: Draws | None = None
+        self,
+        modules: list[Module],
+        loss: str,
+        device: Any,
+        *,
+        width: int,
+        remembers: bool = False,
+        draws: Draws | None = None,
+        idle: frozenset[str] = frozenset(),
     ) -> None:
         torch = imported()
         self.modules = [module.to(device) for module in modules]
-        self.draws = draws
-        self.weights = torch.stack([torch.cat([p.detach().flatten() for p in trainable(m)]) for m in modules])
+        self.draws, self.width = draws, width
         self.losses = loss_of_each(loss)
-        trained = {name: p for name, p in modules[0].named_parameters() if p.requires_grad}
-        parts = self.weights.split([p.numel() for p in trained.values()], dim=1)
+        self.trained = [name for name, p in modules[0].named_parameters() if p.requires_grad and name not in idle]
+        self.weights = torch.stack([torch.cat([p.detach().flatten() for p in self._trained(m)]) for m in modules])
+        shapes = [p.shape for p in self._trained(modules[0])]
+        parts = self.weights.split([shape.numel() for shape in shapes], dim=1)
         self.views = {
-            name: part.view(len(modules), *p.shape) for part, (name, p) in zip(parts, trained.items(), strict=True)
+            name: part.view(len(modules), *shape) for part, name, shape in zip(parts, self.trained, shapes, strict=True)
         }
         self.remembered = [name for name, _ in modules[0].named_buffers()] if remembers else []
-        self.fixed, self.fixed_axes = _fixed(modules, self.remembered)
+        self.fixed, self.fixed_axes = _fixed(modules, self.trained, self.remembered)
         self.calls: dict[int, list[Call]] = {}
+
+    def _trained(self, module: Module) -> list[Tensor]:
+        parameters = dict(module.named_parameters())
+        return [parameters[name] for name in self.trained]
 
     def step(self, pool: Examples, batches: list[Batch]) -> Steps:
         """What a step needs, of the batches of all models.
@@ -141,9 +157,11 @@ class Stack:
         weights: Tensor,
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The weighted loss of one model, and what it remembers from now on."""
+        torch = imported()
         changing = {name: fixed[name].clone() for name in self.remembered}
+        tensors = {**trained, **fixed, **changing}
         with nullcontext() if self.draws is None else handed(noises):
-            outputs = imported().func.functional_call(self.modules[0], {**trained, **fixed, **changing}, (X,))
+            outputs = answered_by(lambda x: torch.func.functional_call(self.modules[0], tensors, (x,)), X, self.width)
         return (self.losses(outputs, y) * weights).sum(), changing
 
     def unstacked(self) -> list[Module]:
@@ -151,22 +169,24 @@ class Stack:
         torch = imported()
         with torch.no_grad():
             for place, (module, weights) in enumerate(zip(self.modules, self.weights, strict=True)):
-                torch.nn.utils.vector_to_parameters(weights, trainable(module))
+                torch.nn.utils.vector_to_parameters(weights, self._trained(module))
                 for name, buffer in module.named_buffers():
                     if name in self.remembered:
                         buffer.copy_(self.fixed[name][place])
         return self.modules
 
 
-def _fixed(modules: list[Module], own_ones: list[str]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
+def _fixed(
+    modules: list[Module], trained: list[str], own_ones: list[str]
+) -> tuple[dict[str, Tensor], dict[str, int | None]]:
     """What is not trained (buffers, frozen parameters), and the axis of the models; none where all have the same.
 
     Args:
         modules: of one architecture.
+        trained: names of what is.
         own_ones: names of those that each model has for itself in any case.
     """
     torch = imported()
-    trained = {name for name, p in modules[0].named_parameters() if p.requires_grad}
     own = [{name: t.detach() for name, t in _tensors(m).items() if name not in trained} for m in modules]
     same = {
         name: name not in own_ones and all(torch.equal(tensors[name], t) for tensors in own)
@@ -180,12 +200,27 @@ def _tensors(module: Module) -> dict[str, Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def trainable(module: Module) -> list[Tensor]:
-    """The parameters of a module that are trained."""
-    return [parameter for parameter in module.parameters() if parameter.requires_grad]
-
-
-def same_shapes(modules: list[Module]) -> bool:
-    """Whether all have the same parameters and buffers, as large."""
+def alike(modules: list[Module]) -> bool:
+    """Whether all have the same parameters and buffers, as large, and the same attributes."""
     shapes = [[(name, tensor.shape) for name, tensor in _tensors(module).items()] for module in modules]
-    return all(shape == shapes[0] for shape in shapes)
+    told = attributes(modules[0])
+    return all(shape == shapes[0] for shape in shapes) and all(attributes(module) == told for module in modules)
+
+
+def attributes(module: Module) -> list[tuple[str, str, bytes | int]]:
+    """What the parts of a module hold beside what is registered: of which part, its name, and what it is."""
+    own = vars(imported().nn.Module())
+    return [
+        (part, name, _told(value))
+        for part, each in module.named_modules()
+        for name, value in vars(each).items()
+        if name not in own and not name.startswith("_forward") and not name.startswith("_backward")
+    ]
+
+
+def _told(value: Any) -> bytes | int:
+    """Equal for equal values; of what cannot be told, which one it is."""
+    try:
+        return pickle.dumps(value)
+    except Exception:  # of the user's own classes any
+        return 0 if callable(value) else id(value)

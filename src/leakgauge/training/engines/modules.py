@@ -11,10 +11,13 @@ torch.func cannot stack are trained one after another, and so are those that dra
 from __future__ import annotations
 
 import logging
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -35,11 +38,11 @@ from leakgauge.models.torch import (
 )
 from leakgauge.streams import generator_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.dropout import Draws, state_of
-from leakgauge.training.engines.module_stack import Batch, Stack, same_shapes, trainable
+from leakgauge.training.engines.dropout import Draws, state_of, without_dropout
+from leakgauge.training.engines.module_stack import Batch, Stack, alike, attributes
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
-from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, on_device, seeded, shares
+from leakgauge.training.modules import Examples, TorchLearner, differentiable, epoch_order, on_device, seeded, shares
 from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut, everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
@@ -57,6 +60,12 @@ another sooner: what is saved by fewer calls is then less than what numbers out 
 
 N_RECORDS_PROBED = 32
 """Records that a module is tried on."""
+
+N_RECORDS_REHEARSED = 16
+"""Records in a batch of two modules that are trained for a few steps, at most."""
+
+SHARE_OF_MOVE = 1e-2
+"""By how much what they become may differ, of what training moved them by."""
 
 N_ROUNDING_TWINS = 16
 """Trainings of the same model from which the effect of rounding is found."""
@@ -97,6 +106,13 @@ class Modules(Engine):
 class ManyModules(PreparedJob):
     """Modules to be trained."""
 
+    @cached_property
+    def manner(self) -> _Manner:
+        """How they are trained."""
+        assert isinstance(self.job.learner, TorchLearner)
+        with one_thread(), differentiable():
+            return _manner(self.job, self.job.learner.examples(self.job.records))
+
     def answers(self, models: Indices) -> JobOutcome:
         """The answers, and the reasons why models could not be trained.
 
@@ -109,9 +125,8 @@ class ManyModules(PreparedJob):
         assert isinstance(learner, TorchLearner)
         table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
         failures: dict[int, str] = {}
-        with one_thread():
-            pool = learner.examples(job.records)
-            manner = _manner(job, pool)
+        with one_thread(), differentiable():
+            pool, manner = learner.examples(job.records), self.manner
             if manner.reason:
                 log.info("%s: one model after another, since %s", learner.name, manner.reason)
             pool, asked = pool.on(device), _asked(job, pool, device)
@@ -259,100 +274,179 @@ class _Manner:
         shorten: whether a record to skip must be taken out of its batch, since those of a batch depend on each other.
         own_draws: whether what falls out is drawn for each model by itself.
         reason: why models cannot be trained together.
+        idle: parameters that no gradient reaches: without one, torch does not shrink them either.
     """
 
     shorten: bool
     own_draws: bool
     reason: str | None = None
+    idle: frozenset[str] = frozenset()
 
 
 def _manner(job: Job, pool: Examples) -> _Manner:
-    """Found by trying; it looks at nothing in which a part of a job differs from the whole."""
-    learner = job.learner
+    """Found by trying; it looks at nothing in which a part of a job differs from the whole.
+
+    Where that fails, a record that is skipped is taken out of its batch, and errors are left to the plain loop.
+    """
+    learner, alike = job.learner, job.randomness is Randomness.COMMON
     assert isinstance(learner, TorchLearner)
-    mixes, draws = _habits(learner, pool)
-    found = _Manner(mixes, draws and (mixes or job.randomness is not Randomness.COMMON))
-    if device_named(job.device).type == "cpu" and _operations(learner, pool) > MOST_OPERATIONS:
-        return replace(found, reason="it is so large that a processor gains nothing by training several at once")
-    return replace(found, reason=_why_not_stacked(learner, pool, found, alike=draws and not found.own_draws))
+    try:
+        habits = _habits(learner, pool)
+        found = _Manner(habits.mixes, habits.draws and (habits.mixes or not alike))
+        if habits.reason:
+            return replace(found, reason=habits.reason)
+        if device_named(job.device).type == "cpu" and _operations(learner, pool) > MOST_OPERATIONS:
+            return replace(found, reason="it is so large that a processor gains nothing by training several at once")
+    except (Exception, SystemExit) as error:  # whatever the module raises
+        return _Manner(shorten=True, own_draws=False, reason=f"trying the module ended in {type(error).__name__}")
+    return _rehearsed(learner, pool, found, alike=alike)
 
 
-def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
-    """What a module does beside answering for each record by itself, found by trying.
+@dataclass(frozen=True)
+class _Habits:
+    """What a module does beside answering for each record by itself.
 
-    Returns:
-        Whether its answer for a record, or what it remembers, depends on the others of the batch; and whether it
-        draws random numbers.
+    Args:
+        mixes: whether its answer for a record, or what it remembers, depends on the others of the batch.
+        draws: whether it draws random numbers.
+        reason: why models of it cannot be trained together.
+    """
+
+    mixes: bool
+    draws: bool
+    reason: str | None
+
+
+def _habits(learner: TorchLearner, pool: Examples) -> _Habits:
+    """Found by trying it on a batch, without dropout, and in other company.
+
+    Raises:
+        Exception: whatever the module raises.
     """
     torch = imported()
-    X, n = torch.tensor(pool.X), len(pool.X)
-    batch = torch.arange(min(N_RECORDS_PROBED, n))
-    others = (batch + n // 2) % n
-    others[0] = 0
-    with seeded(0, "cpu"), torch.no_grad():
+    X, n = torch.tensor(pool.X), min(len(pool.X), learner.batch_size, N_RECORDS_PROBED)
+    half, first, back = torch.arange(max(n // 2, 1)), torch.full((n,), len(X) - 1), torch.arange(n).flip(0)
+    first[0] = 0
+    with seeded(0, "cpu"):
         module = _shaken(learner)
-        remembered = [buffer.clone() for buffer in module.buffers()]
-        start = torch.get_rng_state()
-        answered = answered_by(module, X[batch], pool.width)
+        before, start = _state(module), torch.get_rng_state()
+
+        def answered(rows: Tensor) -> Tensor:
+            torch.set_rng_state(start)
+            with without_dropout():
+                return answered_by(module, X[rows], pool.width).detach()
+
+        answered_by(module, X[:n], pool.width)
         draws = not torch.equal(start, torch.get_rng_state())
-        torch.set_rng_state(start)
-        mixes = not _near(answered_by(module, X[others], pool.width)[0], answered[0])
-        if not draws and n > 3:  # what is drawn depends on the size of the batch
-            mixes |= not _near(answered_by(module, X[batch[: len(batch) // 2]], pool.width)[0], answered[0])
-    changed = any(not torch.equal(now, then) for now, then in zip(module.buffers(), remembered, strict=True))
-    return mixes or changed, draws
+        alone = answered(torch.arange(n))
+        draws_otherwise = not torch.equal(start, torch.get_rng_state())
+        mixes = not _near(answered(first)[0], alone[0])
+        if not draws_otherwise:  # what is drawn depends on a record's place, and on the size of the batch
+            mixes |= not _near(answered(back), alone[back])
+            if n > 3:
+                mixes |= not _near(answered(half), alone[half])
+        changed = [kind for kind, is_now in _state(module).items() if is_now != before[kind]]
+    reason = None
+    if draws_otherwise:
+        reason = "the module draws random numbers, and not by dropout alone"
+    elif any(each.dtype != torch.float32 for each in module.parameters() if each.requires_grad):
+        reason = "it is trained in another precision than single"
+    elif _hooked(module):
+        reason = "gradients are changed by hooks"
+    elif set(changed) - {"what it remembers"}:
+        reason = f"training changes {changed[-1]}, not by its gradients"
+    return _Habits(bool(mixes or changed), draws, reason)
+
+
+def _state(module: Module) -> dict[str, bytes]:
+    """What a module may change beside learning, each as bytes that tell whether it did."""
+    names = [name for name, _ in module.named_buffers()]
+    return {
+        "what it remembers": _bytes(list(module.buffers())),
+        "which tensors it has": _bytes([names, [id(buffer) for buffer in module.buffers()]]),
+        "its parameters": _bytes(list(module.parameters())),
+        "its attributes": _bytes(attributes(module)),
+    }
+
+
+def _bytes(told: Any) -> bytes:
+    """Equal where what is told is equal, for all that can be told."""
+    return pickle.dumps(told)
+
+
+def _hooked(module: Module) -> bool:
+    """Whether gradients of parameters pass through something of the user's."""
+    places = ("_backward_hooks", "_post_accumulate_grad_hooks")
+    return any(getattr(parameter, place, None) for parameter in module.parameters() for place in places)
 
 
 def _operations(learner: TorchLearner, pool: Examples) -> int:
     """Floating-point operations, of products of matrices and the like, for the answers about one batch."""
     from torch.utils.flop_counter import FlopCounterMode
 
-    torch = imported()
-    with seeded(0, "cpu"), torch.no_grad(), FlopCounterMode(display=False) as counter:
-        learner.made()(torch.tensor(pool.X[: learner.batch_size]))
+    with seeded(0, "cpu"), FlopCounterMode(display=False) as counter:
+        learner.made()(imported().tensor(pool.X[: learner.batch_size]))
     return int(counter.get_total_flops())
 
 
-def _why_not_stacked(learner: TorchLearner, pool: Examples, manner: _Manner, *, alike: bool) -> str | None:
-    """Try two models on one batch: torch.func must take them, find what plain differentiation finds, and remember it.
+def _rehearsed(learner: TorchLearner, pool: Examples, manner: _Manner, *, alike: bool) -> _Manner:
+    """Two models that are trained together for a few steps must become what they are when trained alone.
 
-    Of their own they must draw what falls out, and nothing else. With ``alike`` all have one seed.
+    By gradient descent with momentum, in which rounding stays rounding; one of them skips a record.
+
+    Args:
+        learner: of the modules.
+        pool: all examples.
+        manner: how they are to be trained.
+        alike: whether they have one seed.
     """
-    torch = imported()
-    X, y = torch.tensor(pool.X[:N_RECORDS_PROBED]), torch.tensor(pool.y[:N_RECORDS_PROBED])
-    modules, states = [], []
-    for seed in (0, 0 if alike else 1):
-        with seeded(seed, "cpu"):
-            modules.append(_shaken(learner))
-            states.append(torch.get_rng_state())
-    if not same_shapes(modules):
-        return "the factory makes modules of different shapes"
-    start = [[buffer.clone() for buffer in module.buffers()] for module in modules]
-    with warnings.catch_warnings(), seeded(0, "cpu"):
+    rehearsing = copy(learner)
+    rehearsing.optimiser, rehearsing.momentum, rehearsing.n_epochs = "sgd", 0.9, 2
+    size = rehearsing.batch_size = min(learner.batch_size, N_RECORDS_REHEARSED)
+    n = min(len(pool.X), 2 * size + max(1, size // 2))
+    rows, nobody = np.arange(n), np.empty(0, dtype=np.int64)
+    skipped = epoch_order(0, n, 0)[:1] if size > 2 else nobody  # a batch of one record may be refused
+    group = [_Run(0, 0, rows, skipped), _Run(1, 0 if alike else 1, rows, nobody)]
+    some = pool.of(rows).on("cpu")
+    each: list[tuple[Module, Module]] = []
+    for run in group:
+        expected = _apart(rehearsing, some, run, "cpu", manner)
+        if isinstance(expected, ModelError):
+            return replace(manner, reason="training it for a few steps went astray")
+        with seeded(run.seed, "cpu"):
+            each.append((rehearsing.made(), expected))
+    if learner.weight_decay:
+        manner = replace(manner, idle=frozenset.intersection(*(_still(*pair) for pair in each)))
+    with warnings.catch_warnings():
         warnings.simplefilter("error")  # torch warns where it would quietly fall back to a loop
         try:
-            draws = Draws(states, "cpu") if manner.own_draws else None
-            stack = Stack(modules, learner.loss, "cpu", remembers=manner.shorten, draws=draws)
-            torch.set_rng_state(states[0])
-            everyone = Batch(slice(None), np.arange(len(y))[None], shares(np.ones((2, len(y)), dtype=np.bool_)))
-            found = stack.step(Examples(X, y, pool.width), [everyone]).gradient
-            if draws is not None and not torch.equal(torch.get_rng_state(), draws.states[1]):
-                return "the module draws random numbers, not by dropout alone, and each model has its own"
-            remembered = [[buffer.clone() for buffer in module.buffers()] for module in stack.unstacked()]
-        except Exception as error:  # whatever the module or torch.func raises: the plain way may still work
-            return f"torch.func cannot stack the module ({type(error).__name__})"
-    for module, gradient, state, before, after in zip(modules, found, states, start, remembered, strict=True):
-        for buffer, value in zip(module.buffers(), before, strict=True):
-            buffer.copy_(value)
-        with seeded(0, "cpu"):
-            torch.set_rng_state(state)
-            loss = loss_of_each(learner.loss)(answered_by(module, X.clone(), pool.width), y).mean()
-            parts = torch.autograd.grad(loss, trainable(module), allow_unused=True, materialize_grads=True)
-        if not _near(gradient, torch.cat([part.flatten() for part in parts])):
-            return "torch.func finds other gradients than plain differentiation"
-        if not all(_near(kept, buffer) for kept, buffer in zip(after, module.buffers(), strict=True)):
-            return "torch.func does not remember what the module does"
-    return None
+            together = _stacked(rehearsing, some, group, "cpu", manner)
+        except (Exception, SystemExit):  # whatever the module or torch.func raises: the plain way may work
+            together = []
+    if not together:
+        return replace(manner, reason="torch.func cannot stack the module")
+    for (start, expected), found in zip(each, together, strict=True):
+        if isinstance(found, ModelError) or not _same_way(start, found, expected):
+            return replace(manner, reason="torch.func does otherwise than plain training")
+    return manner
+
+
+def _still(start: Module, trained: Module) -> frozenset[str]:
+    """The parameters that training did not move at all."""
+    now = dict(trained.named_parameters())
+    asked = ((name, one) for name, one in start.named_parameters() if one.requires_grad)
+    return frozenset(name for name, one in asked if imported().equal(one, now[name]))
+
+
+def _same_way(start: Module, found: Module, expected: Module) -> bool:
+    """Whether two modules came from the same start to the same parameters, and remember the same."""
+    torch = imported()
+    with torch.no_grad():
+        for before, one, other in zip(start.parameters(), found.parameters(), expected.parameters(), strict=True):
+            moved, rounding = (other - before).abs().max(), 8 * LAST_DIGIT * other.abs().max()
+            if not torch.allclose(one, other, rtol=0.0, atol=float(SHARE_OF_MOVE * moved + rounding)):
+                return False
+        return all(_near(one, other) for one, other in zip(found.buffers(), expected.buffers(), strict=True))
 
 
 def _shaken(learner: TorchLearner) -> Module:
@@ -368,6 +462,8 @@ def _shaken(learner: TorchLearner) -> Module:
 def _near(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are the same up to rounding; NaN and infinities must agree."""
     torch = imported()
+    if not b.is_floating_point():
+        return bool(torch.equal(a, b))
     finite = b[torch.isfinite(b)]
     scale = float(finite.abs().max()) if len(finite) else 0.0
     return bool(torch.allclose(a, b, rtol=0.0, atol=SINGLE_PRECISION_RELATIVE_TOLERANCE * scale, equal_nan=True))
@@ -408,16 +504,22 @@ def _stacked(
     """Trained modules, all at once; nothing where they turn out to be of different shapes, or refuse a batch."""
     torch = imported()
     went_astray = np.full(len(group), -1)
+    made_with = [(run.seed, device if manner.own_draws else "cpu") for run in group]
     with seeded(group[0].seed, device):
-        modules, states = [learner.made()], [state_of(device)]  # what is drawn in training goes on from here
-        for run in group[1:]:
-            with seeded(run.seed, device if manner.own_draws else "cpu"):
-                modules.append(learner.made())
-                states.append(state_of(device))
-        if not same_shapes(modules):
+        modules: list[Module] = []
+        states = []
+        try:
+            for seed, where in made_with:
+                with seeded(seed, where) if modules else nullcontext():  # what the first one draws in training goes on
+                    modules.append(learner.made())
+                    states.append(state_of(device))
+        except ModelError:
+            return []
+        if not alike(modules):
             return []
         draws = Draws(states, device) if manner.own_draws else None
-        stack = Stack(modules, learner.loss, device, remembers=manner.shorten, draws=draws)
+        own: dict[str, Any] = {"remembers": manner.shorten, "draws": draws, "idle": manner.idle}
+        stack = Stack(modules, learner.loss, device, width=pool.width, **own)
         optimiser = _optimiser(learner, stack.weights)
         rate = torch.full((len(group), 1), learner.learning_rate, dtype=torch.float64, device=device)
         for epoch in range(learner.n_epochs):
@@ -427,10 +529,8 @@ def _stacked(
                     step = stack.step(pool, batches)
                 except torch.OutOfMemoryError:
                     raise
-                except Exception as error:  # a batch of one record, say: trained by itself, a module says so
-                    log.info(
-                        "%s: one model after another, since a step failed (%s)", learner.name, type(error).__name__
-                    )
+                except (Exception, SystemExit) as error:  # a batch of one record, say: by itself a module says so
+                    log.info("%s: one model after another, after %s", learner.name, type(error).__name__)
                     return []
                 step.gradient.add_(stack.weights, alpha=learner.weight_decay)
                 optimiser.step(stack.weights, step.gradient, step.present, rate)
