@@ -75,7 +75,7 @@ def test_sensitive_columns_beside_columns_with_gaps() -> None:
     assert column.attacks
     binned = SensitiveColumn("x0", edges=(-5.0, 0.0, 5.0))
     settings = Settings(attributes=(binned,), n_shadows=4)
-    with pytest.raises(InputError, match="holds none of the 2 values"):
+    with pytest.raises(InputError, match="'x0' is to be inferred and is missing in 12 records"):
         audit(BOOSTING, train=train, holdout=holdout, settings=settings)
 
 
@@ -193,6 +193,22 @@ def test_recipes_of_a_file_get_the_middle_of_each_column(name: str, tmp_path: Pa
     assert [any(note.startswith(said) for note in one.notes) for one in found] == [True, False]
     first, second = ([(one.measure, one.estimate) for one in audited.findings] for audited in found)
     assert first == second
+
+
+@pytest.mark.parametrize("edges", ["", "edges = [-9.0, 0.0, 9.0]\n"])
+def test_a_number_that_was_filled_in_is_no_true_value(edges: str, tmp_path: Path) -> None:
+    """A column with gaps is not inferred behind a recipe, which fills them in, as it is not elsewhere."""
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=np.where(y, "ill", "well"))
+    for part, rows in (("train", slice(0, N)), ("holdout", slice(N, None))):
+        frame[rows].to_csv(tmp_path / f"{part}.csv", index=False)
+    (tmp_path / "audit.toml").write_text(
+        '[data]\ntrain = "train.csv"\nholdout = "holdout.csv"\ntarget = "y"\n'
+        f'[[data.columns]]\nname = "a"\nrole = "sensitive"\n{edges}'
+        '[[models]]\nkind = "recipe"\nname = "decision-tree"\n[attacks]\nshadow_models = 4\n'
+    )
+    n_missing = int(np.isnan(X[:, 0]).sum())
+    with pytest.raises(DataError, match=f"'a' is to be inferred and is missing in {n_missing:,} records; fill in"):
+        audit_config(load_config(tmp_path / "audit.toml"))
 
 
 def test_equal_rows_are_equal_where_they_have_gaps() -> None:

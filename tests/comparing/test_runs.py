@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from leakgauge.auditing import AuditResult, Document, Finding, ReleaseRule, Run, Settings, Verdict, audit
+from leakgauge.auditing.influence.findings import MEASURE_FOUND
 from leakgauge.comparing import Change, compare_runs
 from leakgauge.comparing.runs import change_of
 from leakgauge.errors import ConfigError, StoreError
@@ -211,6 +212,28 @@ def test_a_question_that_is_not_asked_any_more_is_not_settled(written: Written, 
     (left,) = [one for one in found.findings if one.measure == "contents"]
     assert left.after is None
     assert left.change is found.change is Change.CANNOT_TELL
+
+
+@pytest.mark.parametrize("proven_before", [False, True])
+def test_a_proof_in_the_place_of_a_search_settles_it_and_the_reverse_is_said(
+    written: Written, passing: AuditResult, proven_before: bool
+) -> None:
+    """Whatever else cannot be told of the second model."""
+    value = Estimate(0.2, 0.2, 0.22, 1.0, "exact", 60)
+    bound, search = (
+        Finding("influence", measure, value, 0.0, 1.0, Verdict.PASSES, "", "")
+        for measure in ("largest DTP (any query)", MEASURE_FOUND)
+    )
+    open_ = Finding("file", "contents", None, 0.0, 0.0, Verdict.CANNOT_TELL, "", "")
+    order = (bound, search) if proven_before else (search, bound)
+    folders = [
+        written(name, replace(passing, findings=(*passing.findings, one, open_)))
+        for name, one in zip(("before", "after"), order, strict=True)
+    ]
+    found = compare_runs(*folders)
+    assert {one.change for one in found.findings if "largest DTP" in one.measure} == {Change.NOT_WORSE}
+    said = "model: largest DTP (any query) was bounded before, and is only searched for now"
+    assert (said in found.notes) == proven_before
 
 
 def test_a_release_to_others_is_told(written: Written, passing: AuditResult) -> None:

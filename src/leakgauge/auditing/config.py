@@ -277,11 +277,12 @@ class Config(Part):
         files = [model.pickle(self._folder) for model in self.models if isinstance(model, FilePart)]
         return [one for one in files if one is not None]
 
-    def subjects(self, *, allow_pickle: bool = False) -> list[Subject]:
+    def subjects(self, *, allow_pickle: bool = False, releases: bool = False) -> list[Subject]:
         """The models with their data, in the order of the file.
 
         Args:
             allow_pickle: open model files that are pickles; only for files you made yourself.
+            releases: for a model that is handed over, recipes know of the holdout alone what they must know beforehand.
 
         Raises:
             InputError: data or a model cannot be used; the message says what to change.
@@ -301,6 +302,8 @@ class Config(Part):
                 "give a profile or a budget where the audit takes too long"
             )
         records = self.data.records(self._folder, self.seed)
+        if releases:
+            records = (records[2], *records[1:])
         models = models or [RecipePart(kind="recipe", name=default_recipe(records[0].schema))]
         return [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
 

@@ -64,7 +64,7 @@ class RecipePart(Part):
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
         """The learner with its data, in codes; missing numbers are the middle ones of their columns."""
         pool, train, holdout = records
-        gaps = np.isnan(pool.features).any(axis=0)
+        gaps = np.any([np.isnan(part.features).any(axis=0) for part in records], axis=0)
         if not gaps.any():
             return self.as_it_is(records)
         middle = pool.middle()
@@ -73,7 +73,9 @@ class RecipePart(Part):
             f"Missing numbers, in {counted(int(gaps.sum()), 'column')}, were replaced by the median of their column "
             "over all records, since recipes take none; give a pipeline of your own to audit another treatment."
         )
-        return replace(found, note=said)
+        counts = sum(np.isnan(part.features).sum(axis=0) for part in (train, holdout))
+        filled = {name: int(n) for name, n in zip(train.schema.names, counts, strict=True) if n}
+        return replace(found, note=said, filled=filled)
 
     def as_it_is(self, records: tuple[Records, Records, Records]) -> Subject:
         """The learner with its data, in codes, of which no number may be missing."""
@@ -83,6 +85,9 @@ class RecipePart(Part):
 
 
 Tables: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
+
+CODES = "codes"
+"""In place of a table type: numbers, with those of categories, as a recipe that was released takes them."""
 
 
 class FactoryPart(Part):
@@ -121,7 +126,11 @@ class FilePart(Part):
         None, description="module:function that makes the PyTorch module of which a .safetensors file holds the state"
     )
     trusted: tuple[str, ...] = Field((), description="full names of further types that the file may contain")
-    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
+    table: Tables | Literal["codes"] | None = Field(
+        None,
+        description="the table type the model takes, by default numpy, or pandas; or codes: numbers, with those of "
+        "categories, as a recipe that was released takes them",
+    )
     learner: Annotated[RecipePart | FactoryPart, Field(discriminator="kind")] | None = Field(
         None,
         description="how the model was trained: a recipe or a factory; by default a scikit-learn model is cloned",
@@ -284,6 +293,9 @@ def _require_parameters(factory: Callable[..., Any], reference: str, options: Ma
 def _subject(made: Any, records: tuple[Records, Records, Records], table: str | None, title: str) -> Subject:
     """A model of the user's with the data in the table type that it takes."""
     _, train, holdout = records
+    if table == CODES:
+        found = subject(made, train.as_codes(), holdout.as_codes(), name=title)
+        return replace(found, original=train.schema)
     native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY
     native = native if table is None else _NATIVE[table]
     return subject(made, train.with_native(native), holdout.with_native(native), name=title)

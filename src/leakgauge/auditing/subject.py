@@ -75,6 +75,7 @@ class Subject:
         artefact: gives the model as it would be handed over, or what its file holds; ``None`` where it is only asked,
             and where the learner is to train it.
         rounding: of scores that seem to be rounded.
+        filled: of columns in which missing numbers were filled in, by name, in how many training and holdout records.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Subject:
     endpoint: Endpoint | None = None
     artefact: Callable[[], Any] | None = field(default=None, repr=False)
     rounding: Rounding | None = field(default=None, repr=False)
+    filled: Mapping[str, int] = field(default_factory=dict, repr=False)
 
     __repr__ = shapes
 

@@ -104,8 +104,9 @@ def protect(
     if allow_pickle:
         tell_of_pickles(config)
     console, reached = results(), []
-    subjects, settings = config.subjects(allow_pickle=allow_pickle), config.settings()
-    if release is not None or to is not None:
+    releases = release is not None or to is not None
+    subjects, settings = config.subjects(allow_pickle=allow_pickle, releases=releases), config.settings()
+    if releases:
         return _released(subjects, settings, release, to, tries=bool(defence) or out is not None or run is not None)
     chosen = [[named_defence(text, what, settings) for text in defence] if defence else None for what in subjects]
     folders = _folders(out, len(subjects))

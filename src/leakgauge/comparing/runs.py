@@ -26,6 +26,7 @@ from pydantic import ConfigDict
 from leakgauge._version import __version__
 from leakgauge.auditing import AuditDocument, Document, Finding, Run, Verdict
 from leakgauge.auditing.form import DocumentFormat
+from leakgauge.auditing.influence.findings import MEASURE_FOUND
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError
 from leakgauge.escaping import one_line
@@ -136,7 +137,7 @@ def compare_runs(before: str | Path, after: str | Path, *, margin: float = MARGI
     notes, of_records = [*_models_alone(*documents)], list(_other_records(*runs))
     for one, other in _paired(*documents):
         _refuse_unlike(one, other)
-        notes += _differences(one, other)
+        notes += [*_differences(one, other), *_proofs_lost(one, other)]
         is_same = one == other and not of_records
         if is_same:
             notes.append(f"both audits of {one_line(other.description.model)} are the same in every number")
@@ -185,12 +186,25 @@ def _compared(
             difference = now.estimate.minus(then.estimate)
         change = Change.NOT_WORSE if is_same else change_of(now, difference, margin)
         yield ComparedFinding(model, now.question, now.measure, now.threshold, then, now, difference, change)
-    measured = {(finding.question, finding.measure) for finding in before.findings}
-    instead = {one.question for one in after.findings if (one.question, one.measure) not in measured}
     for gone in known.values():
-        settled = after.verdict is Verdict.PASSES and gone.question in instead
+        settled = any(one.verdict is Verdict.PASSES for one in _instead(gone, before, after))
         change = Change.NOT_WORSE if settled else Change.CANNOT_TELL
         yield ComparedFinding(model, gone.question, gone.measure, gone.threshold, gone, None, None, change)
+
+
+def _instead(gone: Finding, before: AuditDocument, after: AuditDocument) -> list[Finding]:
+    """What the second audit found on the question of a finding that only the first has."""
+    measured = {(finding.question, finding.measure) for finding in before.findings}
+    others = (one for one in after.findings if (one.question, one.measure) not in measured)
+    return [one for one in others if one.question == gone.question]
+
+
+def _proofs_lost(before: AuditDocument, after: AuditDocument) -> Iterator[str]:
+    """A bound over all queries, in whose place the largest value that was found stands now."""
+    kept = {finding.measure for finding in after.findings}
+    for gone in (finding for finding in before.findings if finding.measure not in kept):
+        if any(one.measure == MEASURE_FOUND for one in _instead(gone, before, after)):
+            yield f"{after.description.model}: {gone.measure} was bounded before, and is only searched for now"
 
 
 def _document(run: Run) -> Document:

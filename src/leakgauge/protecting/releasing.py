@@ -194,6 +194,22 @@ def _with_needs(found: Inspection, made: Cleaned) -> Inspection:
     return type(found)(**{**vars(found), "findings": findings})
 
 
+CODED = (
+    "of a category its place among those of its column, from 0: in the order in which they were declared, or numbers "
+    "before text, each ascending, and missing last"
+)
+"""What a recipe takes in place of categories, whose names a statement does not hold."""
+
+
+def _input(what: Subject) -> dict[str, Any] | None:
+    """What a recipe is given: a number for each column; ``None`` where a model takes the table."""
+    if what.original is None:
+        return None
+    columns = what.original.columns
+    categories = [column.name for column in columns if column.is_categorical]
+    return {"columns": [column.name for column in columns], "categories": categories, "numbers": CODED}
+
+
 def _statement(
     path: Path, what: Subject, defence: Defence, guarantee: str | None, trusted: tuple[str, ...]
 ) -> dict[str, Any]:
@@ -211,6 +227,7 @@ def _statement(
             "learner": None if what.learner is None else what.learner.name,
             "trusted_types": list(trusted),
         },
+        "input": _input(what),
         "defence": {"name": defence.name, "title": defence.title, "source": defence.source},
         "guarantee": promise,
         "not_promised": None if promise is not None else "nothing is proven of this model",

@@ -115,6 +115,8 @@ def _question(what: Subject, column: SensitiveColumn) -> AttributeQuestion:
         raise DataError(f"column {name!r} belongs to the one-hot group {within.name!r}; infer the group")
     if name not in (*schema.names, schema.target.name):
         raise DataError(f"attributes: there is no feature called {name!r}; {closest(name, schema.names)}")
+    if not schema.columns[schema.index(name)].is_categorical:
+        _require_all(what, name)
     if column.edges is not None or schema.columns[schema.index(name)].is_categorical:
         attribute = single(schema, name, edges=column.edges)
         return _with_prior(AttributeQuestion(attribute, n_bins=len(attribute) if column.edges else None), column)
@@ -123,16 +125,22 @@ def _question(what: Subject, column: SensitiveColumn) -> AttributeQuestion:
     return _of_numbers(what, name)
 
 
+def _require_all(what: Subject, name: str) -> None:
+    """Every record has the number: one that was filled in is no true value."""
+    place = what.own_schema.index(name)
+    missing = (np.isnan(records.features[:, place]).sum() for records in (what.train, what.holdout))
+    if n_missing := int(sum(missing)) or what.filled.get(name, 0):
+        raise DataError(
+            f"column {name!r} is to be inferred and is missing in {n_missing:,} records; fill in or drop these, or "
+            "leave the column out"
+        )
+
+
 def _of_numbers(what: Subject, name: str) -> AttributeQuestion:
     """A numeric column without edges: its numbers where they are few, else bins between quantiles of the holdout."""
     schema = what.own_schema
     place = schema.index(name)
     train, holdout = (records.features[:, place] for records in (what.train, what.holdout))
-    if n_missing := int(np.isnan(train).sum() + np.isnan(holdout).sum()):
-        raise DataError(
-            f"column {name!r} is to be inferred and is missing in {n_missing:,} records; fill in or drop these, or "
-            "leave the column out"
-        )
     numbers = np.unique(np.concatenate([train, holdout]))
     if len(numbers) <= MOST_NUMBERS:
         whole = schema.columns[place].dtype in INTEGERS
