@@ -34,7 +34,13 @@ from rich.console import Console
 from rich.table import Table as Shown
 from sklearn.base import clone, is_classifier
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
-from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.impute import SimpleImputer
@@ -392,11 +398,14 @@ def forests_apart(*, left: bool, n: int = 1000, n_models: int = 32) -> Measured:
 
 def equal_in_distribution(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
     """A hundred of scikit-learn's trees, every record left out or on random halves; the loop is scikit-learn's."""
+    table = people.numbers(n if left else 2 * n, 20)
+    if not is_classifier(estimator):
+        noise = np.random.default_rng(1).normal(size=len(table.X))
+        table = replace(table, y=table.X[:, 0] * table.X[:, 1] + table.X[:, 2] + noise)
     if left:
-        measured = left_out(estimator, people.numbers(n, 20), sample=4, repeats=1)
+        measured = left_out(estimator, table, sample=4, repeats=1)
     else:
-        subsets = random_subsets(2 * n, n, n_models, np.random.default_rng(0))
-        measured = shadows(estimator, people.numbers(2 * n, 20), subsets)
+        measured = shadows(estimator, table, random_subsets(2 * n, n, n_models, np.random.default_rng(0)))
     return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
 
 
@@ -496,9 +505,9 @@ def rows() -> list[Row]:
     for left, task in ((True, "32 models without a record"), (False, "32 shadow models on 1,000 of 2,000")):
         measure = lambda left=left: forests_apart(left=left)  # noqa: E731
         found.append(Row(f"forest of 100 trees, seeds of their own, {task}", "census-like, 14 attributes", measure))
-    for estimator in (RandomForestClassifier(), ExtraTreesClassifier()):
+    for estimator in (RandomForestClassifier(), ExtraTreesClassifier(), RandomForestRegressor(), ExtraTreesRegressor()):
         name = type(estimator).__name__
-        for left, goal in ((True, 20), (False, 5)):
+        for left, goal in ((True, 20), (False, 5)) if is_classifier(estimator) else ((True, None), (False, None)):
             task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
             measure = lambda estimator=estimator, left=left: equal_in_distribution(estimator, left=left)  # noqa: E731
             found.append(Row(f"{name} of 100 trees, {task}", "normal, 20 columns", measure, goal))
