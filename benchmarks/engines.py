@@ -33,6 +33,7 @@ import sklearn
 from rich.console import Console
 from rich.table import Table as Shown
 from sklearn.base import clone, is_classifier
+from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -409,6 +410,24 @@ def equal_in_distribution(estimator: Any, *, left: bool, n: int = 1000, n_models
     return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
 
 
+def forests_in_pipelines(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
+    """The same behind an encoder, an imputer and a scaler that are fitted for each model."""
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [0, 1, 2, 3]), remainder=numbers)
+    table = people.numbers(n if left else 2 * n, 20)
+    few = np.random.default_rng(1).integers(0, 6, (len(table.X), 4))
+    table = replace(table, X=np.column_stack([few, table.X[:, 4:]]))
+    if not is_classifier(estimator):
+        noise = np.random.default_rng(2).normal(size=len(table.X))
+        table = replace(table, y=table.X[:, 5] * table.X[:, 6] + table.X[:, 7] + noise)
+    estimator = make_pipeline(columns, estimator)
+    if left:
+        measured = left_out(estimator, table, sample=4, repeats=1)
+    else:
+        measured = shadows(estimator, table, random_subsets(2 * n, n, n_models, np.random.default_rng(0)))
+    return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
+
+
 def shadow_forests(table: Table) -> Measured:
     """Scikit-learn's forests on halves of a pool, asked about all of it: what an attack has, see `peers`."""
     subsets = random_subsets(2000, 1000, 16, np.random.default_rng(0))
@@ -511,6 +530,12 @@ def rows() -> list[Row]:
             task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
             measure = lambda estimator=estimator, left=left: equal_in_distribution(estimator, left=left)  # noqa: E731
             found.append(Row(f"{name} of 100 trees, {task}", "normal, 20 columns", measure, goal))
+    for estimator in (RandomForestClassifier(), RandomForestRegressor()):
+        for left in (True, False):
+            task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
+            measure = lambda estimator=estimator, left=left: forests_in_pipelines(estimator, left=left)  # noqa: E731
+            name = f"encoder, scaler and {type(estimator).__name__} of 100 trees, {task}"
+            found.append(Row(name, "16 numbers and 4 columns of 6 codes", measure))
     for table in (people.numbers(2000, 200), people.one_hot(people.codes(2000)), people.purchases(2000)):
         measure = lambda table=table: shadow_forests(table)  # noqa: E731
         found.append(Row("forest of 100 trees, 16 shadow models on 1,000 of 2,000", table.name, measure, 10))

@@ -256,17 +256,21 @@ class SklearnLearner(Learner):
 
         Where it counts as deterministic a number stays: it decides between what is equally good, and is the user's.
         """
-        from sklearn.base import clone
-
         schema = records.schema
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         with user_code(self.name, f"fit on {len(records)} records{self._likely_causes(records, X)}"):
-            estimator = clone(self.estimator)
-            if seed is not None and (names := self._to_seed):
-                estimator.set_params(**dict.fromkeys(names, seed % 2**32))
-            estimator.set_params(**_one_thread_each(estimator))
+            estimator = self.unfitted(seed)
             fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
+
+    def unfitted(self, seed: int | None) -> Any:
+        """A clone that is seeded, and fitted on one thread."""
+        from sklearn.base import clone
+
+        estimator = clone(self.estimator)
+        if seed is not None and (names := self._to_seed):
+            estimator.set_params(**dict.fromkeys(names, seed % 2**32))
+        return estimator.set_params(**_one_thread_each(estimator))
 
     @property
     def _to_seed(self) -> list[str]:

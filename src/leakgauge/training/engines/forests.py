@@ -23,6 +23,7 @@ small part.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
@@ -33,11 +34,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.models.access import checked_values
+from leakgauge.errors import ModelError, user_code
+from leakgauge.models.access import checked_values, own_table
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.stateless import given_whole
+from leakgauge.training.engines.stateless import given_whole, why_no_plain_pipeline
 from leakgauge.training.job import Job, Randomness
+from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.native import kernels
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
@@ -81,6 +84,9 @@ COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features",
 
 TOO_LARGE = "a number is too large for single precision"
 
+MOST_CELLS = 50_000_000
+"""Numbers of a table that earlier steps make for a model."""
+
 CERTAIN = 2**32
 """The chance of what is accepted for certain."""
 
@@ -88,7 +94,7 @@ CERTAIN = 2**32
 class Forests(Engine):
     """``RandomForestClassifier``, ``ExtraTreesClassifier`` and those of regression, on any subsets.
 
-    They stand alone or after steps that learn nothing.
+    They stand alone, or at the end of a pipeline, whose steps that learn from the data are fitted for each model.
 
     Forests of the same seed share their random numbers. They are those of the plain loop in distribution, not in the
     numbers drawn: no model is the one that scikit-learn trains with that seed.
@@ -99,34 +105,63 @@ class Forests(Engine):
     tolerance = 0.0
     trains = True
     redraws = True
+    takes_missing = True
     chunk = 16
 
     def prepare(self, job: Job) -> ManyForests | Refusal:
-        """Another learner, preprocessing that is fitted, other settings and values beyond single precision: refused."""
+        """Another learner, other settings, missing values and those beyond single precision: refused."""
         from sklearn import ensemble
 
-        kinds = (ensemble.RandomForestClassifier, ensemble.ExtraTreesClassifier)
-        case = given_whole(job, (*kinds, ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor))
+        classifiers = (ensemble.RandomForestClassifier, ensemble.ExtraTreesClassifier)
+        kinds = (*classifiers, ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor)
+        case = given_whole(job, kinds)
         if isinstance(case, Refusal):
-            return case
-        if not len(job.subsets):
-            return Refusal(RefusalKind.JOB, "there is no forest to grow")
-        values = not len(case.classes)
-        if values and regression() is None:
-            return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
-        if job.randomness is Randomness.INDEPENDENT and compiled() is None:
-            why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
-            return Refusal(RefusalKind.MACHINE, why)
-        if reason := _unsupported(case.estimator, case.classes):
-            return Refusal(RefusalKind.SETTING, reason)
-        asked = case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries
-        ranked = Ranked.of(case.matrix, asked)
+            return self._behind(job, kinds, case)
+        if reason := _why_not(job, case.estimator, case.matrix):
+            return reason
+        ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
         if ranked is None:
             return Refusal(RefusalKind.DATA, TOO_LARGE)
-        order, labels = np.unique(case.labels, return_inverse=True) if values else (case.classes, case.labels)
-        sample = Sample(ranked.codes, labels.astype(np.int64), ranked.n_bins, len(order), ranked.values)
-        found = ManyRegressionForests if values else ManyForests
-        return found(self, job, case.estimator, order, sample, ranked.asked)
+        classes, labels = told_apart(job)
+        sample = Sample(ranked.codes, labels, ranked.n_bins, len(classes), ranked.values)
+        return ManyForests(self, job, case.estimator, sample, ranked.asked)
+
+    def _behind(self, job: Job, kinds: tuple[type, ...], refusal: Refusal) -> ManyForests | Refusal:
+        """A forest at the end of a pipeline, whose earlier steps learn from the data; else what speaks against it."""
+        from sklearn.base import is_regressor
+
+        if type(job.learner) is not SklearnLearner or refusal.why is not RefusalKind.SETTING or not len(job.subsets):
+            return refusal
+        pipeline = job.learner.estimator
+        if not hasattr(pipeline, "steps") or why_no_plain_pipeline(pipeline):
+            return refusal
+        estimator = pipeline.steps[-1][1]
+        if type(estimator) not in kinds:
+            return refusal
+        try:
+            matrix, _ = behind(job, np.arange(len(job.records)), job.queries_of(0)[:1], job.seed_of(0))
+        except ModelError:  # the plain loop says it at more length
+            return refusal
+        if is_regressor(estimator) != (not job.records.schema.classes):
+            return refusal
+        return _why_not(job, estimator, matrix) or ManyForestsBehind(self, job, estimator)
+
+
+def _why_not(job: Job, estimator: Any, matrix: Floats) -> Refusal | None:
+    """Why forests cannot be grown on a matrix that is theirs."""
+    if not len(job.subsets):
+        return Refusal(RefusalKind.JOB, "there is no forest to grow")
+    schema = job.records.schema
+    if not schema.classes and regression() is None:
+        return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
+    if job.randomness is Randomness.INDEPENDENT and compiled() is None:
+        why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
+        return Refusal(RefusalKind.MACHINE, why)
+    if reason := _unsupported(estimator, schema.decode_labels(np.arange(len(schema.classes)))):
+        return Refusal(RefusalKind.SETTING, reason)
+    if np.isnan(matrix).any():
+        return Refusal(RefusalKind.DATA, "a number is missing where the forest is given it")
+    return None
 
 
 class ManyForests(PreparedJob):
@@ -138,41 +173,60 @@ class ManyForests(PreparedJob):
         engine: what does it.
         job: the whole job.
         estimator: the forest's settings.
-        classes: the original label of each class, or each value that records have ``[k]``.
         sample: the records as trees see them.
         asked: codes of what all models are asked ``[queries, d]``; none where each is asked about records of its own.
+
+    Attributes:
+        classes, labels: see :func:`told_apart`.
+        order: the records, those of a kind one after the other ``[n]``.
+        kind: of each record ``[n]``.
     """
 
-    def __init__(
-        self, engine: Engine, job: Job, estimator: Any, classes: NDArray[Any], sample: Sample, asked: Codes
-    ) -> None:
+    def __init__(self, engine: Engine, job: Job, estimator: Any, sample: Sample, asked: Codes) -> None:
         super().__init__(engine, job)
-        self.estimator, self.classes, self.sample, self.asked = estimator, classes, sample, np.asfortranarray(asked)
-        content = np.column_stack([sample.codes, sample.labels.astype(np.int32)]).astype(">i4")  # bytes as in order
+        self.sample, self.asked = sample, np.asfortranarray(asked)
+        self._sort(estimator, np.column_stack([sample.codes, sample.labels.astype(np.int32)]).astype(">i4"))
+
+    def _sort(self, estimator: Any, content: NDArray[Any]) -> None:
+        """Find which records have the same content ``[n, ...]``; its bytes say in which order kinds stand."""
+        self.estimator, (self.classes, self.labels) = estimator, told_apart(self.job)
+        content = np.ascontiguousarray(content)
         self.kind = np.unique(content.view(f"V{content.itemsize * content.shape[1]}"), return_inverse=True)[1].ravel()
         self.order = np.argsort(self.kind, kind="stable")
 
     def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, k]``; any training set can be trained on."""
-        job, order = self.job.part(models), self.order
-        sample = replace(self.sample, codes=self.sample.codes[order], labels=self.sample.labels[order])
+        job = self.job.part(models)
         table = np.empty((len(models), job.n_queries, job.n_answers))
+        failures = {}
         for model in range(len(models)):
-            row, queries = job.subsets.row(model), job.queries
-            asked = self.sample.codes[queries.index[model]] if isinstance(queries, EachModel) else self.asked
-            weights = self._weights(self.sample.labels[row])
-            forest = Forest.of(self.estimator, weights[self.sample.labels[row]], len(sample.n_bins), job.seed_of(model))
-            accepted = acceptance(weights)[sample.labels] * self.members(row)
-            table[model] = self._asked(forest, sample, accepted, asked)
-        return self._outcome(table)
+            row = job.subsets.row(model)
+            members = self.members(row)
+            try:
+                seen = self._seen(job, model, members)
+            except ModelError as error:
+                table[model], failures[model] = np.nan, str(error)
+                continue
+            table[model] = self._answered(job, model, row, members, *seen)
+        found = self._outcome(table)
+        return replace(found, failures=failures) if failures else found
 
-    def _weights(self, labels: Counts) -> Floats:
-        """Of each class, in the bootstrap of records with these labels ``[n]``."""
-        return class_weights(self.estimator, self.classes, labels)
+    def _seen(self, job: Job, model: int, members: Flags) -> tuple[Sample, Codes]:
+        """The records in the order of kinds, as the trees of a model see them, and what it is asked."""
+        order, queries = self.order, job.queries
+        sample = replace(self.sample, codes=self.sample.codes[order], labels=self.sample.labels[order])
+        return sample, self.sample.codes[queries.index[model]] if isinstance(queries, EachModel) else self.asked
 
-    def _asked(self, forest: Forest, sample: Sample, accepted: Keys, asked: Codes) -> Floats:
-        """What a forest answers ``[m, k]``."""
-        return log_mean(forest.ask(sample, accepted, asked), len(forest.trees))
+    def _answered(self, job: Job, model: int, row: Flags, members: Flags, sample: Sample, asked: Codes) -> Floats:
+        """What a model answers ``[queries, k]``."""
+        of_values, own = not job.records.schema.classes, self.labels[row]
+        weights = np.ones(len(self.classes)) if of_values else class_weights(self.estimator, self.classes, own)
+        forest = Forest.of(self.estimator, weights[own], len(sample.n_bins), job.seed_of(model))
+        accepted = acceptance(weights)[sample.labels] * members
+        if not of_values:
+            return log_mean(forest.ask(sample, accepted, asked), len(forest.trees))
+        total = forest.ask_values(sample, self.classes[sample.labels].astype(np.float64), accepted, asked)
+        return checked_values(total / len(forest.trees), len(asked), name_of(self.estimator))[:, None]
 
     def members(self, row: Flags) -> Flags:
         """Who is in a training set ``[n]``, in the order of kinds: of equal records always the first ones."""
@@ -181,15 +235,72 @@ class ManyForests(PreparedJob):
         return np.asarray(place < np.repeat(counts, sizes))
 
 
-class ManyRegressionForests(ManyForests):
-    """A job of values: these are its labels, by their rank."""
+class ManyForestsBehind(ManyForests):
+    """A job whose earlier steps learn from the data: they are fitted for each model, as it is done anyway.
 
-    def _weights(self, labels: Counts) -> Floats:
-        return np.ones(len(self.classes))
+    Args:
+        engine: what does it.
+        job: the whole job.
+        estimator: the forest's settings.
+    """
 
-    def _asked(self, forest: Forest, sample: Sample, accepted: Keys, asked: Codes) -> Floats:
-        total = forest.ask_values(sample, self.classes[sample.labels].astype(np.float64), accepted, asked)
-        return checked_values(total / len(forest.trees), len(asked), name_of(self.estimator))[:, None]
+    def __init__(self, engine: Engine, job: Job, estimator: Any) -> None:
+        PreparedJob.__init__(self, engine, job)
+        columns = (np.unique(column, return_inverse=True)[1].ravel() for column in job.records.features.T)
+        self._sort(estimator, np.column_stack([*columns, told_apart(job)[1]]).astype(">i4"))
+
+    def _seen(self, job: Job, model: int, members: Flags) -> tuple[Sample, Codes]:
+        """See :meth:`ManyForests._seen`; of records that are not in the training set nothing is known."""
+        matrix, queries = behind(job, self.order[members], job.queries_of(model), job.seed_of(model))
+        ranked = Ranked.of(matrix, queries)
+        if ranked is None:
+            raise ModelError(f"{job.learner.name}: {TOO_LARGE}")
+        codes = np.zeros((len(members), matrix.shape[1]), dtype=ranked.codes.dtype)
+        codes[members] = ranked.codes
+        sample = Sample(codes, self.labels[self.order], ranked.n_bins, len(self.classes), ranked.values)
+        return sample, ranked.asked
+
+
+def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats, Floats]:
+    """What the last step of a pipeline is given for its training records and for queries, as dense matrices.
+
+    Args:
+        job: of a pipeline.
+        rows: the training records.
+        queries: encoded rows.
+        seed: of the model.
+
+    Raises:
+        ModelError: a step raised something, or does not make a row of numbers of each record.
+    """
+    from sklearn.utils import check_array
+
+    learner, records = job.learner, job.records[rows]
+    assert isinstance(learner, SklearnLearner)
+    schema = records.schema
+    with user_code(learner.name, f"fit on {len(records)} records"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        steps = learner.unfitted(seed)[:-1]
+        made = steps.fit_transform(schema.decode(records.features), schema.decode_labels(records.labels))
+        asked = own_table(schema.decode(queries))
+        for _, step in steps.steps:  # one by one, as a pipeline does that ends in a forest
+            asked = asked if step in (None, "passthrough") else step.transform(asked)
+        if np.prod(made.shape) > MOST_CELLS:
+            raise ModelError(f"{learner.name} makes a table of more than {MOST_CELLS:,} numbers")
+        dense = (part.toarray() if hasattr(part, "toarray") else part for part in (made, asked))
+        made, asked = (check_array(part, dtype=np.float64, ensure_all_finite="allow-nan") for part in dense)
+    if made.shape != (len(rows), asked.shape[1]) or len(asked) != len(queries):
+        raise ModelError(f"{learner.name} has a step that does not make a row of each record")
+    return made, asked
+
+
+def told_apart(job: Job) -> tuple[NDArray[Any], Counts]:
+    """The original label of each class, or each value that records have ``[k]``; and the place of each among these."""
+    schema, labels = job.records.schema, job.records.labels
+    if schema.classes:
+        return schema.decode_labels(np.arange(len(schema.classes))), labels.astype(np.int64)
+    values, places = np.unique(labels, return_inverse=True)
+    return values, places.astype(np.int64)
 
 
 @dataclass(frozen=True)
