@@ -7,7 +7,14 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -31,9 +38,12 @@ from leakgauge.training import (
     leave_one_out,
     random_subsets,
 )
+from leakgauge.training.engines import behind as steps_behind
 from leakgauge.training.engines import forests
 from leakgauge.training.engines.base import PreparedJob
-from leakgauge.training.engines.forests import Forests, ManyForestsBehind, behind, regression
+from leakgauge.training.engines.behind import behind
+from leakgauge.training.engines.boosting import Boosting, ManyBoostedBehind
+from leakgauge.training.engines.forests import Forests, ManyForestsBehind, regression
 from leakgauge.training.engines.refit import Refit
 
 pytestmark = pytest.mark.skipif(regression() is None, reason="the loops are not compiled")
@@ -222,8 +232,8 @@ def test_refusals_say_why(monkeypatch):
     forest = RandomForestClassifier(2)
     missing = Records.from_arrays(np.where(X > 1, np.nan, X), CLASSES.labels)
     for job, message in (
-        (job_of(make_pipeline(StandardScaler(), forest), missing), "a number is missing where the forest is given it"),
-        (job_of(make_pipeline(Gaps(), forest), CLASSES), "a number is missing where the forest is given it"),
+        (job_of(make_pipeline(StandardScaler(), forest), missing), "a number is missing where trees are given it"),
+        (job_of(make_pipeline(Gaps(), forest), CLASSES), "a number is missing where trees are given it"),
         (job_of(make_pipeline(Rows(), forest), CLASSES), "Rows is fitted on the data"),
         (job_of(make_pipeline(StandardScaler(), RandomForestClassifier(max_leaf_nodes=3)), CLASSES), "max_leaf_nodes"),
         (job_of(make_pipeline(StandardScaler(), RandomForestRegressor()), CLASSES), "is fitted on the data"),
@@ -232,7 +242,7 @@ def test_refusals_say_why(monkeypatch):
     filled = Forests().prepare(job_of(make_pipeline(SimpleImputer(), forest), missing))
     assert isinstance(filled, PreparedJob)
     assert np.isfinite(np.exp(filled.all().answers)).all()
-    monkeypatch.setattr(forests, "MOST_CELLS", 4 * N - 1)
+    monkeypatch.setattr(steps_behind, "MOST_CELLS", 4 * N - 1)
     assert "StandardScaler is fitted on the data" in str(
         Forests().prepare(job_of(make_pipeline(StandardScaler(), forest), CLASSES))
     )
@@ -248,3 +258,44 @@ def test_numbers_too_large_for_single_precision_are_said():
     assert all("too large for single precision" in reason for reason in outcome.failures.values())
     with pytest.raises(ModelError):
         Refit().prepare(job_of(selected, records)).job.learner.fit(records, seed=0)
+
+
+# ---------------------------------------------------------------- boosting, to the last bit
+
+
+@pytest.mark.parametrize("steps", [*STEPS, "imputer"])
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "values"])
+def test_boosting_behind_steps_is_scikit_learns(kind, steps):
+    earlier = (SimpleImputer(strategy="median"),) if steps == "imputer" else STEPS[steps]
+    features = np.where(rng.random(X.shape) < 0.1, np.nan, X) if steps == "imputer" else X
+    if kind == "values":
+        if steps not in ("scaler", "principal components"):
+            pytest.skip("a step for classes, or values repeat in a column, and rounding decides")
+        estimator, labels, features = GradientBoostingRegressor(n_estimators=8), VALUES.labels, X[:, :3]
+    else:
+        if kind == "three classes" and steps == "target":
+            pytest.skip("a step for two classes")
+        estimator = GradientBoostingClassifier(n_estimators=8, max_features=2)
+        labels = CLASSES.labels if kind == "two classes" else np.digitize(X[:, 0], [-0.5, 0.5])
+    records = Records.from_arrays(features, labels)
+    jobs = [(random_subsets(N, 40, 3, np.random.default_rng(1)), records.features, Randomness.INDEPENDENT)]
+    if kind != "values":
+        jobs.append((leave_one_out(N, np.arange(3)), None, Randomness.COMMON))
+    for subsets, queries, randomness in jobs:
+        job = job_of(make_pipeline(*earlier, estimator), records, queries, subsets, randomness)
+        prepared = Boosting().prepare(job)
+        assert type(prepared) is ManyBoostedBehind, str(prepared)
+        outcome, expected = prepared.all(), Refit().prepare(job).all()
+        assert outcome.failures == expected.failures == {}
+        np.testing.assert_array_equal(outcome.answers, expected.answers)
+
+
+def test_boosting_whose_steps_fail_is_lost_alone():
+    codes = np.column_stack([np.r_[7.0, np.arange(N - 1) % 3], X[:, 0]])
+    records = Records.from_arrays(codes, CLASSES.labels)
+    strict = make_column_transformer((OneHotEncoder(), [0]), remainder="passthrough")
+    estimator = make_pipeline(strict, GradientBoostingClassifier(n_estimators=2))
+    outcome = Boosting().prepare(job_of(estimator, records, subsets=leave_one_out(N, np.arange(3)))).all()
+    assert list(outcome.failures) == [0]
+    gaps = Boosting().prepare(job_of(make_pipeline(Gaps(), GradientBoostingClassifier()), CLASSES))
+    assert "a number is missing where trees are given it" in str(gaps)

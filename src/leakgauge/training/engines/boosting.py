@@ -24,11 +24,13 @@ from scipy.special import expit, logit, softmax
 from scipy.stats import gmean
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.errors import ModelError
 from leakgauge.models.access import checked_probabilities, checked_values
 from leakgauge.models.sklearn import name_of
 from leakgauge.records import Records
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.forests import TOO_LARGE, columns_looked_at, in_records, refused_setting
+from leakgauge.training.engines.behind import behind, ends_in
+from leakgauge.training.engines.forests import MISSING_HERE, TOO_LARGE, columns_looked_at, in_records, refused_setting
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import Given, given_whole
 from leakgauge.training.job import Job, Randomness
@@ -61,7 +63,7 @@ MOST_OF_A_SEED = 2**31 - 1
 
 
 class Boosting(Engine):
-    """``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, alone or after steps that learn nothing.
+    """``GradientBoostingClassifier`` and ``GradientBoostingRegressor``, alone or at the end of a pipeline.
 
     Regressors on subsets of any kind but those that lack one record, or none: what a record changes, and what is
     released, is told by models that are scikit-learn's own, whatever rounding does.
@@ -71,15 +73,21 @@ class Boosting(Engine):
     method = "boosting scikit-learn's trees on ranked columns; regressors but for equal splits that rounding parts"
     tolerance = 0.0
     trains = True
+    takes_missing = True
     chunk = 16
 
     def prepare(self, job: Job) -> ManyBoosted | Refusal:
         """Another learner, preprocessing that is fitted, other settings, and classes that a subset lacks: refused."""
         from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-        case = given_whole(job, (GradientBoostingClassifier, GradientBoostingRegressor))
+        case, fits = given_whole(job, kinds := (GradientBoostingClassifier, GradientBoostingRegressor)), False
         if isinstance(case, Refusal):
-            return case
+            found = ends_in(job, kinds, case)
+            if found is None:
+                return case
+            schema, nothing = job.records.schema, np.empty(0, dtype=np.int64)
+            classes = schema.decode_labels(np.arange(len(schema.classes)))
+            case, fits = Given(*found, np.asarray(job.records.labels), classes, nothing, queries=found[1][:0]), True
         if compiled() is None:
             return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
         single = job.trains_on_all or isinstance(job.subsets, LeaveOneOut | LeaveUnitOut)
@@ -89,7 +97,7 @@ class Boosting(Engine):
             return Refusal(RefusalKind.SETTING, reason)
         ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
         if ranked is None:
-            return Refusal(RefusalKind.DATA, TOO_LARGE)
+            return Refusal(RefusalKind.DATA, MISSING_HERE if np.isnan(case.matrix).any() else TOO_LARGE)
         d = case.matrix.shape[1]
         draws = columns_looked_at(case.estimator.max_features, d) < d
         repeated = any(len(np.unique(column)) < len(column) for column in ranked.codes.T)
@@ -102,7 +110,7 @@ class Boosting(Engine):
             return Refusal(RefusalKind.DATA, "some model is not given all classes")
         if k == 1:
             return Refusal(RefusalKind.DATA, "there is one class only")
-        return ManyBoosted(self, job, case, ranked)
+        return (ManyBoostedBehind if fits else ManyBoosted)(self, job, case, ranked)
 
 
 class ManyBoosted(PreparedJob):
@@ -130,16 +138,27 @@ class ManyBoosted(PreparedJob):
         """The answers ``[m, queries, k]``."""
         job = self.job.part(models)
         table = np.empty((len(models), job.n_queries, job.n_answers))
+        failures: dict[int, str] = {}
         for model in range(len(models)):
-            rows, queries = np.flatnonzero(job.subsets.row(model)), job.queries
-            asked = self.ranked.codes[queries.index[model]] if isinstance(queries, EachModel) else self.ranked.asked
-            table[model][:, self.order] = self._boosted(rows, asked, job.seed_of(model))
-        return self._outcome(table)
+            rows = np.flatnonzero(job.subsets.row(model))
+            try:
+                seen = self._seen(job, model, rows)
+            except ModelError as error:
+                table[model], failures[model] = np.nan, str(error)
+                continue
+            table[model][:, self.order] = self._boosted(*seen, self.target[rows], job.seed_of(model))
+        return self._outcome(table, failures)
 
-    def _boosted(self, rows: Indices, asked: NDArray[Any], seed: int) -> Floats:
+    def _seen(self, job: Job, model: int, rows: Indices) -> tuple[Ranked, NDArray[Any], Indices, NDArray[Any]]:
+        """Ranked records, the same column by column, which of them a model is trained on, and what it is asked."""
+        asked = self.ranked.codes[job.queries.index[model]] if isinstance(job.queries, EachModel) else self.ranked.asked
+        return self.ranked, self.columns, rows, asked
+
+    def _boosted(
+        self, ranked: Ranked, columns: NDArray[Any], rows: Indices, asked: NDArray[Any], target: Floats, seed: int
+    ) -> Floats:
         """What the model of some records answers, log-probabilities or values ``[q, k]``, classes in order."""
-        estimator, k, (n_pool, d) = self.estimator, self.job.n_answers, self.ranked.codes.shape
-        target = self.target[rows]
+        estimator, k, (n_pool, d) = self.estimator, self.job.n_answers, ranked.codes.shape
         if k == 1:
             loss, start = SQUARED_ERROR, np.array([target.mean()])
         else:
@@ -150,13 +169,13 @@ class ManyBoosted(PreparedJob):
         rules = np.array([looked_at, depth, split, leaf, n_trees, len(start), loss], dtype=np.int64)
         seeds = np.random.RandomState(seed % 2**32).randint(0, MOST_OF_A_SEED, size=n_trees * len(start))
         raw = np.empty((len(asked), len(start)))
-        given: tuple[NDArray[Any], ...] = (self.ranked.n_bins.astype(np.int32), self.ranked.values, rules)
+        given: tuple[NDArray[Any], ...] = (ranked.n_bins.astype(np.int32), ranked.values, rules)
         data: tuple[NDArray[Any], ...] = (rows.astype(np.int32), target, start, seeds.astype(np.uint32))
         queries = np.ascontiguousarray(asked.T)
         call(
             compiled().leakgauge_boosted,  # type: ignore[union-attr]
-            *map(ctypes.c_int64, (n_pool, d, self.columns.itemsize)),
-            pointer(self.columns),
+            *map(ctypes.c_int64, (n_pool, d, columns.itemsize)),
+            pointer(columns),
             *map(pointer, given),
             ctypes.c_double(estimator.learning_rate),
             ctypes.c_int64(len(rows)),
@@ -170,6 +189,16 @@ class ManyBoosted(PreparedJob):
             return checked_values(raw, len(asked), who)[:, None]
         shares = np.hstack([1 - expit(raw), expit(raw)]) if loss == BINOMIAL else softmax(raw, axis=1)
         return checked_probabilities(shares, len(asked), k, who)  # a share that is rounded to 0 is 0, as there
+
+
+class ManyBoostedBehind(ManyBoosted):
+    """The same where earlier steps learn from the data: they are fitted for each model."""
+
+    def _seen(self, job: Job, model: int, rows: Indices) -> tuple[Ranked, NDArray[Any], Indices, NDArray[Any]]:
+        ranked = Ranked.of(*behind(job, rows, job.queries_of(model), job.seed_of(model)))
+        if ranked is None:
+            raise ModelError(f"{job.learner.name}: {TOO_LARGE}, or missing")
+        return ranked, np.ascontiguousarray(ranked.codes.T), np.arange(len(rows)), ranked.asked
 
 
 def to_the_last_bit(case: Given) -> bool:

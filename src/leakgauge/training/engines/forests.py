@@ -23,7 +23,6 @@ small part.
 from __future__ import annotations
 
 import ctypes
-import warnings
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
@@ -34,13 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.errors import ModelError, user_code
-from leakgauge.models.access import checked_values, own_table
+from leakgauge.errors import ModelError
+from leakgauge.models.access import checked_values
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.stateless import given_whole, why_no_plain_pipeline
+from leakgauge.training.engines.behind import behind, ends_in
+from leakgauge.training.engines.stateless import given_whole
 from leakgauge.training.job import Job, Randomness
-from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.native import kernels
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
@@ -83,9 +82,7 @@ COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features",
 """Settings that may be whole numbers; twice a leaf is the smallest node that is split."""
 
 TOO_LARGE = "a number is too large for single precision"
-
-MOST_CELLS = 50_000_000
-"""Numbers of a table that earlier steps make for a model."""
+MISSING_HERE = "a number is missing where trees are given it"
 
 CERTAIN = 2**32
 """The chance of what is accepted for certain."""
@@ -116,7 +113,10 @@ class Forests(Engine):
         kinds = (*classifiers, ensemble.RandomForestRegressor, ensemble.ExtraTreesRegressor)
         case = given_whole(job, kinds)
         if isinstance(case, Refusal):
-            return self._behind(job, kinds, case)
+            found = ends_in(job, kinds, case)
+            if found is None:
+                return case
+            return _why_not(job, *found) or ManyForestsBehind(self, job, found[0])
         if reason := _why_not(job, case.estimator, case.matrix):
             return reason
         ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
@@ -125,26 +125,6 @@ class Forests(Engine):
         classes, labels = told_apart(job)
         sample = Sample(ranked.codes, labels, ranked.n_bins, len(classes), ranked.values)
         return ManyForests(self, job, case.estimator, sample, ranked.asked)
-
-    def _behind(self, job: Job, kinds: tuple[type, ...], refusal: Refusal) -> ManyForests | Refusal:
-        """A forest at the end of a pipeline, whose earlier steps learn from the data; else what speaks against it."""
-        from sklearn.base import is_regressor
-
-        if type(job.learner) is not SklearnLearner or refusal.why is not RefusalKind.SETTING or not len(job.subsets):
-            return refusal
-        pipeline = job.learner.estimator
-        if not hasattr(pipeline, "steps") or why_no_plain_pipeline(pipeline):
-            return refusal
-        estimator = pipeline.steps[-1][1]
-        if type(estimator) not in kinds:
-            return refusal
-        try:
-            matrix, _ = behind(job, np.arange(len(job.records)), job.queries_of(0)[:1], job.seed_of(0))
-        except ModelError:  # the plain loop says it at more length
-            return refusal
-        if is_regressor(estimator) != (not job.records.schema.classes):
-            return refusal
-        return _why_not(job, estimator, matrix) or ManyForestsBehind(self, job, estimator)
 
 
 def _why_not(job: Job, estimator: Any, matrix: Floats) -> Refusal | None:
@@ -160,7 +140,7 @@ def _why_not(job: Job, estimator: Any, matrix: Floats) -> Refusal | None:
     if reason := _unsupported(estimator, schema.decode_labels(np.arange(len(schema.classes)))):
         return Refusal(RefusalKind.SETTING, reason)
     if np.isnan(matrix).any():
-        return Refusal(RefusalKind.DATA, "a number is missing where the forest is given it")
+        return Refusal(RefusalKind.DATA, MISSING_HERE)
     return None
 
 
@@ -198,7 +178,7 @@ class ManyForests(PreparedJob):
         """The answers ``[m, queries, k]``; any training set can be trained on."""
         job = self.job.part(models)
         table = np.empty((len(models), job.n_queries, job.n_answers))
-        failures = {}
+        failures: dict[int, str] = {}
         for model in range(len(models)):
             row = job.subsets.row(model)
             members = self.members(row)
@@ -208,8 +188,7 @@ class ManyForests(PreparedJob):
                 table[model], failures[model] = np.nan, str(error)
                 continue
             table[model] = self._answered(job, model, row, members, *seen)
-        found = self._outcome(table)
-        return replace(found, failures=failures) if failures else found
+        return self._outcome(table, failures)
 
     def _seen(self, job: Job, model: int, members: Flags) -> tuple[Sample, Codes]:
         """The records in the order of kinds, as the trees of a model see them, and what it is asked."""
@@ -259,39 +238,6 @@ class ManyForestsBehind(ManyForests):
         codes[members] = ranked.codes
         sample = Sample(codes, self.labels[self.order], ranked.n_bins, len(self.classes), ranked.values)
         return sample, ranked.asked
-
-
-def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats, Floats]:
-    """What the last step of a pipeline is given for its training records and for queries, as dense matrices.
-
-    Args:
-        job: of a pipeline.
-        rows: the training records.
-        queries: encoded rows.
-        seed: of the model.
-
-    Raises:
-        ModelError: a step raised something, or does not make a row of numbers of each record.
-    """
-    from sklearn.utils import check_array
-
-    learner, records = job.learner, job.records[rows]
-    assert isinstance(learner, SklearnLearner)
-    schema = records.schema
-    with user_code(learner.name, f"fit on {len(records)} records"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        steps = learner.unfitted(seed)[:-1]
-        made = steps.fit_transform(schema.decode(records.features), schema.decode_labels(records.labels))
-        asked = own_table(schema.decode(queries))
-        for _, step in steps.steps:  # one by one, as a pipeline does that ends in a forest
-            asked = asked if step in (None, "passthrough") else step.transform(asked)
-        if np.prod(made.shape) > MOST_CELLS:
-            raise ModelError(f"{learner.name} makes a table of more than {MOST_CELLS:,} numbers")
-        dense = (part.toarray() if hasattr(part, "toarray") else part for part in (made, asked))
-        made, asked = (check_array(part, dtype=np.float64, ensure_all_finite="allow-nan") for part in dense)
-    if made.shape != (len(rows), asked.shape[1]) or len(asked) != len(queries):
-        raise ModelError(f"{learner.name} has a step that does not make a row of each record")
-    return made, asked
 
 
 def told_apart(job: Job) -> tuple[NDArray[Any], Counts]:

@@ -1,0 +1,82 @@
+"""Learners at the end of a pipeline whose earlier steps learn from the data: the steps are fitted for each model.
+
+That is right for steps of any kind, and takes little beside training many trees.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from leakgauge.arrays import Floats, Indices
+from leakgauge.errors import ModelError, user_code
+from leakgauge.models.access import own_table
+from leakgauge.training.engines.base import Refusal, RefusalKind
+from leakgauge.training.engines.stateless import why_no_plain_pipeline
+from leakgauge.training.job import Job
+from leakgauge.training.learners import SklearnLearner
+
+MOST_CELLS = 50_000_000
+"""Numbers of a table that earlier steps make for a model."""
+
+
+def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, Floats] | None:
+    """The last step of a pipeline, if it is of one of these kinds, and what it is given for all records.
+
+    Args:
+        job: any.
+        kinds: the exact classes of last steps.
+        refusal: why the earlier steps cannot be shared by all models.
+
+    Returns:
+        ``None`` where there is no such pipeline, or its steps fail, of which the plain loop says more.
+    """
+    from sklearn.base import is_regressor
+
+    if type(job.learner) is not SklearnLearner or refusal.why is not RefusalKind.SETTING or not len(job.subsets):
+        return None
+    pipeline = job.learner.estimator
+    if not hasattr(pipeline, "steps") or why_no_plain_pipeline(pipeline):
+        return None
+    estimator = pipeline.steps[-1][1]
+    if type(estimator) not in kinds or is_regressor(estimator) != (not job.records.schema.classes):
+        return None
+    try:
+        return estimator, behind(job, np.arange(len(job.records)), job.queries_of(0)[:1], job.seed_of(0))[0]
+    except ModelError:
+        return None
+
+
+def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats, Floats]:
+    """What the last step of a pipeline is given for its training records and for queries, as dense matrices.
+
+    Args:
+        job: of a pipeline.
+        rows: the training records.
+        queries: encoded rows.
+        seed: of the model.
+
+    Raises:
+        ModelError: a step raised something, or does not make a row of numbers of each record.
+    """
+    from sklearn.utils import check_array
+
+    learner, records = job.learner, job.records[rows]
+    assert isinstance(learner, SklearnLearner)
+    schema = records.schema
+    with user_code(learner.name, f"fit on {len(records)} records"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        steps = learner.unfitted(seed)[:-1]
+        made = steps.fit_transform(schema.decode(records.features), schema.decode_labels(records.labels))
+        asked = own_table(schema.decode(queries))
+        for _, step in steps.steps:  # one by one, as a whole pipeline does
+            asked = asked if step in (None, "passthrough") else step.transform(asked)
+        if np.prod(made.shape) > MOST_CELLS:
+            raise ModelError(f"{learner.name} makes a table of more than {MOST_CELLS:,} numbers")
+        dense = (part.toarray() if hasattr(part, "toarray") else part for part in (made, asked))
+        made, asked = (check_array(part, dtype=np.float64, ensure_all_finite="allow-nan") for part in dense)
+    if made.shape != (len(rows), asked.shape[1]) or len(asked) != len(queries):
+        raise ModelError(f"{learner.name} has a step that does not make a row of each record")
+    return made, asked
