@@ -22,7 +22,7 @@ MOST_CELLS = 50_000_000
 """Numbers of a table that earlier steps make for a model."""
 
 
-def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, Floats] | None:
+def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, Floats] | Refusal:
     """The last step of a pipeline, if it is of one of these kinds, and what it is given for all records.
 
     Args:
@@ -31,22 +31,28 @@ def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, F
         refusal: why the earlier steps cannot be shared by all models.
 
     Returns:
-        ``None`` where there is no such pipeline, or its steps fail, of which the plain loop says more.
+        A refusal where there is no such pipeline, its steps fail, of which the plain loop says more, or numbers are
+        missing where the last step is given them.
     """
     from sklearn.base import is_regressor
 
+    if refusal.why is RefusalKind.DATA and job.has_missing:
+        return Refusal(RefusalKind.DATA, "the records have missing values")
     if type(job.learner) is not SklearnLearner or refusal.why is not RefusalKind.SETTING or not len(job.subsets):
-        return None
+        return refusal
     pipeline = job.learner.estimator
     if not hasattr(pipeline, "steps") or why_no_plain_pipeline(pipeline):
-        return None
+        return refusal
     estimator = pipeline.steps[-1][1]
     if type(estimator) not in kinds or is_regressor(estimator) != (not job.records.schema.classes):
-        return None
+        return refusal
     try:
-        return estimator, behind(job, np.arange(len(job.records)), job.queries_of(0)[:1], job.seed_of(0))[0]
+        made, asked = behind(job, np.arange(len(job.records)), job.queries_of(0), job.seed_of(0))
     except ModelError:
-        return None
+        return refusal
+    if np.isnan(made).any() or np.isnan(asked).any():
+        return Refusal(RefusalKind.DATA, "a number is missing where trees are given it")
+    return estimator, made
 
 
 def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats, Floats]:

@@ -30,7 +30,7 @@ from leakgauge.models.sklearn import name_of
 from leakgauge.records import Records
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.behind import behind, ends_in
-from leakgauge.training.engines.forests import MISSING_HERE, TOO_LARGE, columns_looked_at, in_records, refused_setting
+from leakgauge.training.engines.forests import TOO_LARGE, columns_looked_at, in_records, refused_setting
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import Given, given_whole
 from leakgauge.training.job import Job, Randomness
@@ -83,8 +83,8 @@ class Boosting(Engine):
         case, fits = given_whole(job, kinds := (GradientBoostingClassifier, GradientBoostingRegressor)), False
         if isinstance(case, Refusal):
             found = ends_in(job, kinds, case)
-            if found is None:
-                return case
+            if isinstance(found, Refusal):
+                return found
             schema, nothing = job.records.schema, np.empty(0, dtype=np.int64)
             classes = schema.decode_labels(np.arange(len(schema.classes)))
             case, fits = Given(*found, np.asarray(job.records.labels), classes, nothing, queries=found[1][:0]), True
@@ -97,7 +97,7 @@ class Boosting(Engine):
             return Refusal(RefusalKind.SETTING, reason)
         ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
         if ranked is None:
-            return Refusal(RefusalKind.DATA, MISSING_HERE if np.isnan(case.matrix).any() else TOO_LARGE)
+            return Refusal(RefusalKind.DATA, TOO_LARGE)
         d = case.matrix.shape[1]
         draws = columns_looked_at(case.estimator.max_features, d) < d
         repeated = any(len(np.unique(column)) < len(column) for column in ranked.codes.T)

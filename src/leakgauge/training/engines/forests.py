@@ -82,7 +82,6 @@ COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features",
 """Settings that may be whole numbers; twice a leaf is the smallest node that is split."""
 
 TOO_LARGE = "a number is too large for single precision"
-MISSING_HERE = "a number is missing where trees are given it"
 
 CERTAIN = 2**32
 """The chance of what is accepted for certain."""
@@ -114,10 +113,10 @@ class Forests(Engine):
         case = given_whole(job, kinds)
         if isinstance(case, Refusal):
             found = ends_in(job, kinds, case)
-            if found is None:
-                return case
-            return _why_not(job, *found) or ManyForestsBehind(self, job, found[0])
-        if reason := _why_not(job, case.estimator, case.matrix):
+            if isinstance(found, Refusal):
+                return found
+            return _why_not(job, found[0]) or ManyForestsBehind(self, job, found[0])
+        if reason := _why_not(job, case.estimator):
             return reason
         ranked = Ranked.of(case.matrix, case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries)
         if ranked is None:
@@ -127,8 +126,8 @@ class Forests(Engine):
         return ManyForests(self, job, case.estimator, sample, ranked.asked)
 
 
-def _why_not(job: Job, estimator: Any, matrix: Floats) -> Refusal | None:
-    """Why forests cannot be grown on a matrix that is theirs."""
+def _why_not(job: Job, estimator: Any) -> Refusal | None:
+    """Why forests of these settings cannot be grown."""
     if not len(job.subsets):
         return Refusal(RefusalKind.JOB, "there is no forest to grow")
     schema = job.records.schema
@@ -139,8 +138,6 @@ def _why_not(job: Job, estimator: Any, matrix: Floats) -> Refusal | None:
         return Refusal(RefusalKind.MACHINE, why)
     if reason := _unsupported(estimator, schema.decode_labels(np.arange(len(schema.classes)))):
         return Refusal(RefusalKind.SETTING, reason)
-    if np.isnan(matrix).any():
-        return Refusal(RefusalKind.DATA, MISSING_HERE)
     return None
 
 

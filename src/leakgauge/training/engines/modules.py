@@ -329,7 +329,7 @@ def _habits(learner: TorchLearner, pool: Examples) -> _Habits:
     first[0] = 0
     with seeded(0, "cpu"):
         module = _shaken(learner)
-        before, start = _state(module), torch.get_rng_state()
+        before, buffers, start = _state(module), list(module.buffers()), torch.get_rng_state()
 
         def answered(rows: Tensor) -> Tensor:
             torch.set_rng_state(start)
@@ -346,6 +346,8 @@ def _habits(learner: TorchLearner, pool: Examples) -> _Habits:
             if n > 3:
                 mixes |= not _near(answered(half), alone[half])
         changed = [kind for kind, is_now in _state(module).items() if is_now != before[kind]]
+        if any(now is not then for now, then in zip(module.buffers(), buffers, strict=False)):
+            changed.append("which tensors it has")
     reason = None
     if draws_otherwise:
         reason = "the module draws random numbers, and not by dropout alone"
@@ -360,10 +362,9 @@ def _habits(learner: TorchLearner, pool: Examples) -> _Habits:
 
 def _state(module: Module) -> dict[str, bytes]:
     """What a module may change beside learning, each as bytes that tell whether it did."""
-    names = [name for name, _ in module.named_buffers()]
     return {
         "what it remembers": _bytes(list(module.buffers())),
-        "which tensors it has": _bytes([names, [id(buffer) for buffer in module.buffers()]]),
+        "which tensors it has": _bytes([name for name, _ in module.named_buffers()]),
         "its parameters": _bytes(list(module.parameters())),
         "its attributes": _bytes(attributes(module)),
     }
