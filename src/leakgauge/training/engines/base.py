@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar
@@ -124,13 +123,14 @@ class PreparedJob(ABC):
         """What all models answer."""
         return self.answers(np.arange(len(self.job.subsets)))
 
-    def _outcome(self, answers: NDArray[np.float64], failures: Mapping[int, str] | None = None) -> JobOutcome:
-        """The outcome of answers ``[m, queries, k]``: where all are NaN there is no model, and maybe a reason."""
+    def _outcome(self, answers: NDArray[np.float64]) -> JobOutcome:
+        """The outcome of answers ``[m, queries, k]``: where all are NaN, no model exists."""
         lost = np.flatnonzero(np.isnan(answers).all(axis=(1, 2)))
         kind = AnswerKind.PROBABILITIES if self.job.records.schema.classes else AnswerKind.VALUES
         some = len(lost) < len(answers)
-        why = {int(model): "no model exists without this record" for model in lost} | dict(failures or {})
-        return JobOutcome(answers, kind if some else None, why)
+        return JobOutcome(
+            answers, kind if some else None, {int(model): "no model exists without this record" for model in lost}
+        )
 
 
 FEWEST_CHUNKS = 128

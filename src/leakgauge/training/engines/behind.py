@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from leakgauge.arrays import Floats, Indices
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError, user_code
 from leakgauge.models.access import own_table
-from leakgauge.training.engines.base import Refusal, RefusalKind
+from leakgauge.training.engines.base import JobOutcome, Refusal, RefusalKind
+from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import why_no_plain_pipeline
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
@@ -67,6 +68,7 @@ def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats,
     Raises:
         ModelError: a step raised something, or does not make a row of numbers of each record.
     """
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import check_array
 
     learner, records = job.learner, job.records[rows]
@@ -74,11 +76,14 @@ def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats,
     schema = records.schema
     with user_code(learner.name, f"fit on {len(records)} records"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        warnings.simplefilter("error", ConvergenceWarning)  # who counts these is the plain loop
         steps = learner.unfitted(seed)[:-1]
         made = steps.fit_transform(schema.decode(records.features), schema.decode_labels(records.labels))
         asked = own_table(schema.decode(queries))
         for _, step in steps.steps:  # one by one, as a whole pipeline does
             asked = asked if step in (None, "passthrough") else step.transform(asked)
+        if list(getattr(made, "columns", ())) != list(getattr(asked, "columns", ())):
+            raise ModelError(f"{learner.name} has a step that names columns otherwise later on")
         if np.prod(made.shape) > MOST_CELLS:
             raise ModelError(f"{learner.name} makes a table of more than {MOST_CELLS:,} numbers")
         dense = (part.toarray() if hasattr(part, "toarray") else part for part in (made, asked))
@@ -86,3 +91,23 @@ def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats,
     if made.shape != (len(rows), asked.shape[1]) or len(asked) != len(queries):
         raise ModelError(f"{learner.name} has a step that does not make a row of each record")
     return made, asked
+
+
+def with_trained(job: Job, models: Indices, outcome: JobOutcome, open_: Flags) -> JobOutcome:
+    """An outcome, with those of some models that are trained by the plain loop: it says why, where it cannot either.
+
+    Args:
+        job: the whole job.
+        models: of the outcome, places in the job ``[m]``.
+        outcome: of the models.
+        open_: which to train ``[m]``.
+    """
+    which = np.flatnonzero(open_)
+    if not len(which):
+        return outcome
+    answers, found = outcome.answers.copy(), train_each(job, models[which])
+    answers[which] = found.answers
+    failures = {place: why for place, why in outcome.failures.items() if not open_[place]}
+    failures |= {int(which[place]): why for place, why in found.failures.items()}
+    kind = outcome.kind if len(which) < len(answers) else found.kind
+    return JobOutcome(answers, kind, dict(sorted(failures.items())), outcome.n_unconverged + found.n_unconverged)

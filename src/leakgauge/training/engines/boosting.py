@@ -29,7 +29,7 @@ from leakgauge.models.access import checked_probabilities, checked_values
 from leakgauge.models.sklearn import name_of
 from leakgauge.records import Records
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.behind import behind, ends_in
+from leakgauge.training.engines.behind import behind, ends_in, with_trained
 from leakgauge.training.engines.forests import TOO_LARGE, columns_looked_at, in_records, refused_setting
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import Given, given_whole
@@ -138,16 +138,15 @@ class ManyBoosted(PreparedJob):
         """The answers ``[m, queries, k]``."""
         job = self.job.part(models)
         table = np.empty((len(models), job.n_queries, job.n_answers))
-        failures: dict[int, str] = {}
+        open_ = np.zeros(len(models), dtype=np.bool_)
         for model in range(len(models)):
             rows = np.flatnonzero(job.subsets.row(model))
             try:
                 seen = self._seen(job, model, rows)
-            except ModelError as error:
-                table[model], failures[model] = np.nan, str(error)
-                continue
-            table[model][:, self.order] = self._boosted(*seen, self.target[rows], job.seed_of(model))
-        return self._outcome(table, failures)
+                table[model][:, self.order] = self._boosted(*seen, self.target[rows], job.seed_of(model))
+            except ModelError:
+                table[model], open_[model] = np.nan, True
+        return with_trained(self.job, models, self._outcome(table), open_)
 
     def _seen(self, job: Job, model: int, rows: Indices) -> tuple[Ranked, NDArray[Any], Indices, NDArray[Any]]:
         """Ranked records, the same column by column, which of them a model is trained on, and what it is asked."""

@@ -37,7 +37,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models.access import checked_values
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.behind import behind, ends_in
+from leakgauge.training.engines.behind import behind, ends_in, with_trained
 from leakgauge.training.engines.stateless import given_whole
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.native import kernels
@@ -83,6 +83,9 @@ COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features",
 
 TOO_LARGE = "a number is too large for single precision"
 
+FARTHEST = 1e5
+"""Standard deviations from 0, beyond which what splits gain is lost in the rounding of scikit-learn."""
+
 CERTAIN = 2**32
 """The chance of what is accepted for certain."""
 
@@ -93,7 +96,8 @@ class Forests(Engine):
     They stand alone, or at the end of a pipeline, whose steps that learn from the data are fitted for each model.
 
     Forests of the same seed share their random numbers. They are those of the plain loop in distribution, not in the
-    numbers drawn: no model is the one that scikit-learn trains with that seed.
+    numbers drawn: no model is the one that scikit-learn trains with that seed. Of splits of values that are equally
+    good rounding takes one, here and there, and not quite as often the same.
     """
 
     name = "forests"
@@ -136,6 +140,8 @@ def _why_not(job: Job, estimator: Any) -> Refusal | None:
     if job.randomness is Randomness.INDEPENDENT and compiled() is None:
         why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
         return Refusal(RefusalKind.MACHINE, why)
+    if not schema.classes and np.abs(job.records.labels).max() > FARTHEST * job.records.labels.std():
+        return Refusal(RefusalKind.DATA, "values are so far from 0 that rounding decides where trees end")
     if reason := _unsupported(estimator, schema.decode_labels(np.arange(len(schema.classes)))):
         return Refusal(RefusalKind.SETTING, reason)
     return None
@@ -175,17 +181,15 @@ class ManyForests(PreparedJob):
         """The answers ``[m, queries, k]``; any training set can be trained on."""
         job = self.job.part(models)
         table = np.empty((len(models), job.n_queries, job.n_answers))
-        failures: dict[int, str] = {}
+        open_ = np.zeros(len(models), dtype=np.bool_)
         for model in range(len(models)):
             row = job.subsets.row(model)
             members = self.members(row)
             try:
-                seen = self._seen(job, model, members)
-            except ModelError as error:
-                table[model], failures[model] = np.nan, str(error)
-                continue
-            table[model] = self._answered(job, model, row, members, *seen)
-        return self._outcome(table, failures)
+                table[model] = self._answered(job, model, row, members, *self._seen(job, model, members))
+            except ModelError:
+                table[model], open_[model] = np.nan, True
+        return with_trained(self.job, models, self._outcome(table), open_)
 
     def _seen(self, job: Job, model: int, members: Flags) -> tuple[Sample, Codes]:
         """The records in the order of kinds, as the trees of a model see them, and what it is asked."""
@@ -197,6 +201,7 @@ class ManyForests(PreparedJob):
         """What a model answers ``[queries, k]``."""
         of_values, own = not job.records.schema.classes, self.labels[row]
         weights = np.ones(len(self.classes)) if of_values else class_weights(self.estimator, self.classes, own)
+        weights[np.bincount(own, minlength=len(weights)) == 0] = 0.0  # of whom none can be drawn
         forest = Forest.of(self.estimator, weights[own], len(sample.n_bins), job.seed_of(model))
         accepted = acceptance(weights)[sample.labels] * members
         if not of_values:
@@ -227,12 +232,14 @@ class ManyForestsBehind(ManyForests):
 
     def _seen(self, job: Job, model: int, members: Flags) -> tuple[Sample, Codes]:
         """See :meth:`ManyForests._seen`; of records that are not in the training set nothing is known."""
-        matrix, queries = behind(job, self.order[members], job.queries_of(model), job.seed_of(model))
+        row = job.subsets.row(model)
+        rows, own = np.flatnonzero(row), self.order[row[self.order]]
+        matrix, queries = behind(job, rows, job.queries_of(model), job.seed_of(model))
         ranked = Ranked.of(matrix, queries)
         if ranked is None:
-            raise ModelError(f"{job.learner.name}: {TOO_LARGE}")
+            raise ModelError(f"{job.learner.name}: {TOO_LARGE}, or missing")
         codes = np.zeros((len(members), matrix.shape[1]), dtype=ranked.codes.dtype)
-        codes[members] = ranked.codes
+        codes[members] = ranked.codes[np.searchsorted(rows, own)]
         sample = Sample(codes, self.labels[self.order], ranked.n_bins, len(self.classes), ranked.values)
         return sample, ranked.asked
 
