@@ -23,13 +23,29 @@ from leakgauge.claims import (
     share_at_clip,
     train_with_canaries,
 )
-from leakgauge.claims.loops import _sampling
+from leakgauge.claims.loops import _fresh, _sampling
 from leakgauge.defences import DpSgd
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.records import Records
 from leakgauge.training import SklearnLearner
 
 pytest.importorskip("dp_accounting")
+
+RELEASES = np.random.default_rng(0)
+"""In the place of the operating system's random numbers, by which a right loop fails once in a thousand runs."""
+
+
+@pytest.fixture(autouse=True)
+def the_same_releases(monkeypatch):
+    """What is drawn without a seed is the same in each run of a test."""
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr("leakgauge.streams.secrets", SimpleNamespace(randbits=lambda bits: int(rng.integers(2**62))))
+    monkeypatch.setitem(globals(), "RELEASES", rng)
+
+
+def spawned(seed: int | None, n: int = 2) -> list[np.random.Generator]:
+    """Generators of a training; without a seed, other ones each time."""
+    return np.random.default_rng(int(RELEASES.integers(2**62)) if seed is None else seed).spawn(n)
 
 
 def benchmark() -> ModuleType:
@@ -161,7 +177,7 @@ class PlainLoop:
         self.gradients = np.random.default_rng(0).normal(size=(self.n_records, 30))
 
     def __call__(self, rows: np.ndarray, *, clip: float, seed: int | None) -> Trace:
-        coins, noise = np.random.default_rng(seed).spawn(2)
+        coins, noise = spawned(seed)
         lengths = np.linalg.norm(self.gradients, axis=1, keepdims=True)
         clipped = self.gradients * np.minimum(1, clip / lengths)
         steps = []
@@ -181,7 +197,7 @@ class SmallLoop(PlainLoop):
         self.bug, self.gradients = bug, self.gradients[:, :6] * 4
 
     def __call__(self, rows: np.ndarray, *, clip: float, seed: int | None) -> Trace:
-        coins, noise = np.random.default_rng(seed).spawn(2)
+        coins, noise = spawned(seed)
         if self.bug == "seed":
             noise = np.random.default_rng(0)
         drawn = noise.standard_normal((self.steps, 6))
@@ -255,7 +271,7 @@ def test_less_sampling_and_uneven_noise_than_claimed_pass():
 
     class Careful(SmallLoop):
         def __call__(self, rows: np.ndarray, *, clip: float, seed: int | None) -> Trace:
-            trace, extra = super().__call__(rows, clip=clip, seed=seed), np.random.default_rng(seed).spawn(3)[2]
+            trace, extra = super().__call__(rows, clip=clip, seed=seed), spawned(seed, 3)[2]
             steps = []
             for step in trace.steps:
                 more = clip * 10 * extra.standard_normal(6) * (np.arange(6) < 3)
@@ -287,6 +303,19 @@ def test_ten_per_cent_less_noise_is_found():
     found = check_loop(loop, claim, tried=[0])
     assert {one.name for one in found.findings if one.verdict is Verdict.FAILS} == {"noise"}
     assert "0.9" in str(found)
+
+
+@pytest.mark.parametrize("share", [0.9, 0.5, 0.01])
+def test_little_noise_is_not_said_to_be_that_of_another_training(share):
+    """Nearer to any other than as much as is claimed would be; a right one errs once in a thousand."""
+    rng = np.random.default_rng(0)
+    pairs = share * rng.standard_normal((200, 2, 60, 30))
+    assert [_fresh(*pair)[0] for pair in pairs].count(Verdict.FAILS) <= 2
+    assert all(_fresh(one, one * (1 + 1e-7))[0] is Verdict.FAILS for one, _ in pairs[:5])
+
+
+def test_no_noise_is_the_same_in_two_trainings():
+    assert _fresh(np.zeros((9, 4)), np.zeros((9, 4)))[0] is Verdict.FAILS
 
 
 def test_more_sampling_than_claimed_is_found():

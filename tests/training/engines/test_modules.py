@@ -620,6 +620,19 @@ def test_on_an_accelerator_its_own_generator_is_drawn_from(monkeypatch):
     assert asked == [device] * 9
 
 
+@pytest.mark.parametrize("factory", [dropout, both])
+def test_on_an_accelerator_each_model_draws_as_when_it_is_trained_alone(factory, monkeypatch):
+    """Also where all have one seed: torch.func would draw there otherwise than a module by itself does."""
+    job = job_of(factory, leave_one_out(60, SOME[:2]), records=RECORDS[np.arange(60)], batch_size=12)
+    prepared = Modules().prepare(job)
+    with monkeypatch.context() as patched:
+        patched.setattr(modules, "device_named", torch.device)
+        prepared.manner = _manner(on_gpu(job), job.learner.examples(job.records))
+    assert prepared.manner.own_draws
+    assert prepared.manner.reason is None
+    check(prepared.all().answers, twins(job, keep_row=factory is dropout))
+
+
 def test_other_draws_with_a_seed_for_each_model_go_one_after_another():
     subsets = job_of(Noisy, random_subsets(N, 30, 3, np.random.default_rng(1)), independent)
     assert why_apart(subsets) == "the module draws random numbers, and not by dropout alone"
@@ -973,10 +986,17 @@ def on_gpu(job):
 @needs_gpu
 @pytest.mark.parametrize("factory", [tanh, layer_norm, Odd, convolution, dropout, *MIXING_ONES])
 @pytest.mark.parametrize("randomness", list(Randomness))
-def test_cuda(factory, randomness):
+def test_cuda(factory, randomness, monkeypatch):
+    """As on the processor; where something falls out, a device draws other numbers: as one after another there."""
     job = job_of(factory, leave_one_out(60, SOME[:3]), randomness, records=RECORDS[np.arange(60)])
     before = torch.cuda.get_rng_state()
-    check(Modules().prepare(on_gpu(job)).all().answers, Modules().prepare(job).all().answers)
+    found, why = Modules().prepare(on_gpu(job)).all().answers, why_apart(job)
+    with monkeypatch.context() as patched:
+        if any(isinstance(part, torch.nn.modules.dropout._DropoutNd) for part in factory().modules()):
+            patched.setattr(modules, "_rehearsed", lambda learner, pool, manner, **named: replace(manner, reason="no"))
+            job = on_gpu(job)
+        check(found, Modules().prepare(job).all().answers)
+    assert why is None
     assert torch.equal(before, torch.cuda.get_rng_state())
 
 

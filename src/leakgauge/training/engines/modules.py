@@ -291,11 +291,12 @@ def _manner(job: Job, pool: Examples) -> _Manner:
     learner, alike = job.learner, job.randomness is Randomness.COMMON
     assert isinstance(learner, TorchLearner)
     try:
-        habits = _habits(learner, pool)
-        found = _Manner(habits.mixes, habits.draws and (habits.mixes or not alike))
+        habits, on_cpu = _habits(learner, pool), device_named(job.device).type == "cpu"
+        # torch.func draws what falls out of all models alike as a processor does, which is not how a device does.
+        found = _Manner(habits.mixes, habits.draws and (habits.mixes or not alike or not on_cpu))
         if habits.reason:
             return replace(found, reason=habits.reason)
-        if device_named(job.device).type == "cpu" and _operations(learner, pool) > MOST_OPERATIONS:
+        if on_cpu and _operations(learner, pool) > MOST_OPERATIONS:
             return replace(found, reason="it is so large that a processor gains nothing by training several at once")
     except (Exception, SystemExit) as error:  # whatever the module raises
         return _Manner(shorten=True, own_draws=False, reason=f"trying the module ended in {type(error).__name__}")
