@@ -245,7 +245,7 @@ def test_the_numbers_stand_in_the_document_and_on_the_page(tmp_path: Any) -> Non
     path = tmp_path / "result.json"
     path.write_text(dump(document))
     assert load(path) == document
-    assert document.schema_version == "2.5"
+    assert document.schema_version == "2.6"
     text = render_html(document)
     assert "Largest change" in text
     assert "usual error" in text

@@ -7,17 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.document import load
+from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.changed import AskedBeside
 from leakgauge.auditing.membership.consistency import contradictions
 from leakgauge.auditing.membership.findings import (
@@ -42,7 +45,7 @@ from leakgauge.models import (
 from leakgauge.protecting.outcome import Tried
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, game_mean, shared_share, tail_odds
-from leakgauge.training import balanced_subsets
+from leakgauge.training import SklearnLearner, balanced_subsets
 
 N = 600
 QUICK = Settings(n_shadows=0, n_influence=0, population=0.0)
@@ -230,7 +233,7 @@ def test_labels_reveal_a_few_in_every_model_of_the_learner(n_alone: int, verdict
 
 
 def test_a_tail_in_games_that_is_missing_does_not_pass() -> None:
-    """A document that lacks that of LiRA beside that of another attack; and where no games were played, it is said."""
+    """A document that lacks that of LiRA beside that of another attack."""
     train, holdout = wages(0)
     result = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings())
     lost = [
@@ -242,9 +245,46 @@ def test_a_tail_in_games_that_is_missing_does_not_pass() -> None:
     assert found is not None
     assert found.verdict is Verdict.CANNOT_TELL
     assert "lacks the tail odds in games" in found.reason
-    fewer = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings(n_shadows=6))
-    assert not any(one.measure == GAMES_TAIL_MEASURE for one in fewer.findings)
-    assert any(one.startswith("Tail odds in games: they need 8 shadow models") for one in fewer.not_tested)
+
+
+def test_with_too_few_shadow_models_for_games_nothing_passes() -> None:
+    train, holdout = wages(0)
+    for n, verdict in ((6, Verdict.CANNOT_TELL), (8, Verdict.PASSES)):
+        result = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings(n_shadows=n))
+        tail = of(result, GAMES_TAIL_MEASURE)
+        assert tail.verdict is verdict
+        assert tail.reason.startswith("6 shadow models were trained. 8 are needed to play the target") is (n < 8)
+        assert any(one.startswith("Tail odds in games: they need 8") for one in result.not_tested) is (n < 8)
+
+
+class Failing(BaseEstimator, RegressorMixin):
+    """Refuses about a tenth of all training sets."""
+
+    def fit(self, X, y):
+        if np.random.default_rng(np.ascontiguousarray(y).view(np.uint32)).random() < 0.1:
+            raise ValueError("bad luck")
+        self.model_ = Ridge(1.0).fit(X, y)
+        return self
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+def test_where_shadow_models_fail_nothing_passes(tmp_path: Path) -> None:
+    """Those that are left play no games, in which alone a leak about few records shows."""
+    train, holdout = wages(0)
+    model = Ridge(1.0).fit(*train)
+    settings = Settings(rule=ReleaseRule(dtp=None))
+    alone = audit(model, train=train, holdout=holdout, settings=settings)
+    assert alone.verdict is Verdict.PASSES
+    result = audit(model, train=train, holdout=holdout, learner=SklearnLearner(Failing()), settings=settings)
+    assert result.verdict is Verdict.CANNOT_TELL
+    tail = of(result, GAMES_TAIL_MEASURE)
+    assert tail.verdict is Verdict.CANNOT_TELL
+    assert re.match(r"[1-9] of 32 shadow models could not be trained", tail.reason)
+    (tmp_path / "result.json").write_text(result.to_json())
+    document = load(tmp_path / "result.json")
+    assert apply(document, Limits()).verdict is Verdict.CANNOT_TELL
 
 
 def test_null_nobody_with_a_category_of_her_own_is_identified_in_no_game() -> None:

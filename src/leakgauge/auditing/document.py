@@ -20,7 +20,7 @@ from leakgauge.escaping import every_line, one_line
 if TYPE_CHECKING:
     from leakgauge.report.plots import AuditPlots
 
-SCHEMA_VERSION = "2.5"
+SCHEMA_VERSION = "2.6"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
 
 N_LISTED = 20

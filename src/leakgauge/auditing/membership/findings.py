@@ -562,6 +562,19 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
     ]  # fmt: skip
 
 
+def no_games_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
+    """That no shadow model played the target, without which a leak about few records goes unseen."""
+    if not why_not or rule.advantage is None:
+        return []
+    return [
+        Finding(
+            "membership", GAMES_TAIL_MEASURE, None, 1.0, largest_odds(rule.dtp), Verdict.CANNOT_TELL, why_not,
+            "use a model that can be trained on any such records and predicts all of them, and leave out shadow_models "
+            "for 32 of these",
+        )
+    ]  # fmt: skip
+
+
 def left_out_finding(
     left_out: Sequence[str], carried_out: Sequence[str], rule: ReleaseRule, answers: str
 ) -> list[Finding]:

@@ -200,6 +200,24 @@ NO_GAMES = Games({}, np.zeros((0, 0), dtype=bool), np.zeros(0, dtype=np.int64))
 """Where there are no shadow models to play with."""
 
 
+def why_no_games(table: PredictionTable) -> str:
+    """Why shadow models cannot play the target; empty where they can."""
+    if table.failures:
+        return (
+            f"{len(table.failures)} of {len(table)} shadow models could not be trained or could not predict all "
+            "records. Which ones fail may depend on who was in their training sets, so that none plays the target, and "
+            "a leak about few records would not be detected"
+        )
+    n_in = table.members.sum(axis=0)
+    if len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
+        return (
+            f"{len(table)} shadow models were trained. {FEWEST_SHADOWS} are needed to play the target, of which "
+            f"{FEWEST_OF_A_KIND} have each record and {FEWEST_OF_A_KIND} do not; with fewer, a leak about few records "
+            "would not be detected"
+        )
+    return ""
+
+
 def play(
     evidence: MembershipEvidence,
     units: Units,
@@ -224,11 +242,7 @@ def play(
     """
     table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
     without = evidence.models_without
-    if table is None:
-        return NO_GAMES
-    members = table.members
-    n_in = members.sum(axis=0)
-    if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
+    if table is None or why_no_games(table):
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
     pool, played = _pool(len(units), settings.seed), dict[str, Played]()

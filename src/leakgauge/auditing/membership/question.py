@@ -26,13 +26,14 @@ from leakgauge.auditing.membership.findings import (
     advantage_measure,
     findings,
     left_out_finding,
+    no_games_finding,
     rounded_finding,
     rows_finding,
     shadows_finding,
     unsteady_finding,
     withheld_failures,
 )
-from leakgauge.auditing.membership.games import Games, play, tested_holdout
+from leakgauge.auditing.membership.games import Games, play, tested_holdout, why_no_games
 from leakgauge.auditing.membership.groups import by_groups, check_groups
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
@@ -176,6 +177,7 @@ class MembershipAnswer(Answer):
         return MembershipPart(
             attacks=tuple(one.result for one in self.attacked),
             no_shadows=self.no_shadows,
+            no_games="" if self.shadows is None or case.what.shadows is not None else why_no_games(self.shadows),
             n_moved=case.n_moved,
             n_asked_again=case.n_asked_again,
             n_games=len(self.games.members) if self.games.played else 0,
@@ -544,6 +546,7 @@ def _findings(
     return [
         *found,
         *shadows_finding(part.no_shadows, rule),
+        *no_games_finding(part.no_games, rule),
         *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule, untested=steadiness_untested),
         *rounded_finding(rounding, rule, shown),
