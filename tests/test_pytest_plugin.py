@@ -30,8 +30,8 @@ rng = np.random.default_rng(0)
 X, X_holdout = rng.normal(size=(2, 60, 2))
 y, y_holdout = (X[:, 0] > 0).astype(int), (X_holdout[:, 0] > 0).astype(int)
 data = {"train": (X, y), "holdout": (X_holdout, y_holdout)}
-loose = Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=0.9))
-tight = Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=0.3))
+loose = Settings(n_shadows=8, rule=ReleaseRule(dtp=None, advantage=0.9))
+tight = Settings(n_shadows=8, rule=ReleaseRule(dtp=None, advantage=0.3))
 neighbour = KNeighborsClassifier(1).fit(X, y)
 bayes = GaussianNB().fit(X, y)
 """
@@ -45,7 +45,7 @@ kind = "recipe"
 name = "naive-bayes"
 
 [attacks]
-shadow_models = 4
+shadow_models = 8
 
 [rule]
 dtp = "none"
@@ -75,7 +75,7 @@ def test_verdicts_of_a_model_in_this_process() -> None:
     """Of labels that are noise: no advantage is near 0.9, and below 0.2 so few records cannot show it to be."""
 
     def settings(advantage: float) -> Settings:
-        return Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=advantage))
+        return Settings(n_shadows=8, rule=ReleaseRule(dtp=None, advantage=advantage))
 
     assert ReleaseGate().assert_passes(BAYES, settings=settings(0.9), **DATA).verdict == "passes"
     with pytest.raises(pytest.fail.Exception, match="an undecided measure does not count as safe"):
@@ -99,7 +99,7 @@ def test_settings_beside_a_file_or_a_finished_audit_are_refused(tmp_path: Path) 
 
 def test_a_finished_audit_that_was_edited_since_is_refused(tmp_path: Path) -> None:
     """As by ``leakgauge gate``: by its checksum, whatever the numbers say now."""
-    settings = Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=0.9))
+    settings = Settings(n_shadows=8, rule=ReleaseRule(dtp=None, advantage=0.9))
     document = Document.of("audit", [audit(BAYES, settings=settings, progress=False, **DATA)])
     (tmp_path / "result.json").write_text(dump(document))
     Run(tmp_path).seal()
@@ -135,7 +135,7 @@ def person():
     return "patient-4711"
 
 def test_release(leakgauge, person):
-    leakgauge.assert_passes(neighbour, settings=Settings(n_shadows=4), **data)
+    leakgauge.assert_passes(neighbour, settings=Settings(n_shadows=8), **data)
 """,
     )
     assert done.returncode == 1

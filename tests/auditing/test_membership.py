@@ -257,6 +257,14 @@ def test_with_too_few_shadow_models_for_games_nothing_passes() -> None:
         assert any(one.startswith("Tail odds in games: they need 8") for one in result.not_tested) is (n < 8)
 
 
+def test_a_rule_of_attacks_without_shadow_models_needs_no_games() -> None:
+    train, holdout = wages(0)
+    for rule, judged in ((("learned", "gap"), False), (("lira", "gap"), True)):
+        settings = Settings(n_shadows=6, attacks=("lira", "learned", "gap"), rule=ReleaseRule(attacks=rule))
+        result = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=settings)
+        assert any(one.measure == GAMES_TAIL_MEASURE for one in result.findings) is judged
+
+
 class Failing(BaseEstimator, RegressorMixin):
     """Refuses about a tenth of all training sets."""
 

@@ -32,7 +32,7 @@ def measured(model: Any, *, n: int = 60, seed: int = 0, rule: ReleaseRule = LOOS
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(2 * n, 2))
     y = (X[:, 0] + rng.normal(size=2 * n) > 0).astype(int)
-    settings = Settings(n_shadows=4, rule=rule)
+    settings = Settings(n_shadows=8, rule=rule)
     return audit(model, train=(X[:n], y[:n]), holdout=(X[n:], y[n:]), name="model", settings=settings, progress=False)
 
 

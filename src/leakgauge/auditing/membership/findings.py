@@ -563,8 +563,12 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
 
 
 def no_games_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
-    """That no shadow model played the target, without which a leak about few records goes unseen."""
-    if not why_not or rule.advantage is None:
+    """That no shadow model played the target, without which a leak about few records goes unseen.
+
+    Nothing where the rule names attacks that suffice, none of which needs shadow models.
+    """
+    needing = {one.name for one in ATTACKS + AUDITOR_ATTACKS if one.needs_shadows}
+    if not why_not or rule.advantage is None or (rule.attacks is not None and not needing & {*rule.attacks}):
         return []
     return [
         Finding(
