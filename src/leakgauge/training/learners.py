@@ -272,6 +272,12 @@ class SklearnLearner(Learner):
             estimator.set_params(**dict.fromkeys(names, seed % 2**32))
         return estimator.set_params(**_one_thread_each(estimator))
 
+    def state_of_last(self, seed: int) -> int:
+        """The ``random_state`` that the last step of a fit with this seed draws by: this, or a number that stays."""
+        name = f"{_last(self.estimator)[0]}random_state"
+        state = self.estimator.get_params()[name]
+        return int(state) if isinstance(state, Integral) and name not in self._to_seed else seed % 2**32
+
     @property
     def _to_seed(self) -> list[str]:
         if self.randomised:

@@ -136,14 +136,16 @@ class ManyBoosted(PreparedJob):
 
     def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, k]``."""
-        job = self.job.part(models)
+        job, learner = self.job.part(models), self.job.learner
+        assert isinstance(learner, SklearnLearner)
         table = np.empty((len(models), job.n_queries, job.n_answers))
         open_ = np.zeros(len(models), dtype=np.bool_)
         for model in range(len(models)):
             rows = np.flatnonzero(job.subsets.row(model))
             try:
                 seen = self._seen(job, model, rows)
-                table[model][:, self.order] = self._boosted(*seen, self.target[rows], job.seed_of(model))
+                state = learner.state_of_last(job.seed_of(model))
+                table[model][:, self.order] = self._boosted(*seen, self.target[rows], state)
             except ModelError:
                 table[model], open_[model] = np.nan, True
         return with_trained(self.job, models, self._outcome(table), open_)
@@ -154,7 +156,7 @@ class ManyBoosted(PreparedJob):
         return self.ranked, self.columns, rows, asked
 
     def _boosted(
-        self, ranked: Ranked, columns: NDArray[Any], rows: Indices, asked: NDArray[Any], target: Floats, seed: int
+        self, ranked: Ranked, columns: NDArray[Any], rows: Indices, asked: NDArray[Any], target: Floats, state: int
     ) -> Floats:
         """What the model of some records answers, log-probabilities or values ``[q, k]``, classes in order."""
         estimator, k, (n_pool, d) = self.estimator, self.job.n_answers, ranked.codes.shape
@@ -166,7 +168,7 @@ class ManyBoosted(PreparedJob):
         depth = NO_LIMIT if estimator.max_depth is None else int(estimator.max_depth)
         n_trees, looked_at = estimator.n_estimators, columns_looked_at(estimator.max_features, d)
         rules = np.array([looked_at, depth, split, leaf, n_trees, len(start), loss], dtype=np.int64)
-        seeds = np.random.RandomState(seed % 2**32).randint(0, MOST_OF_A_SEED, size=n_trees * len(start))
+        seeds = np.random.RandomState(state).randint(0, MOST_OF_A_SEED, size=n_trees * len(start))
         raw = np.empty((len(asked), len(start)))
         given: tuple[NDArray[Any], ...] = (ranked.n_bins.astype(np.int32), ranked.values, rules)
         data: tuple[NDArray[Any], ...] = (rows.astype(np.int32), target, start, seeds.astype(np.uint32))

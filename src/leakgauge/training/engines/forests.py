@@ -84,7 +84,9 @@ COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features",
 TOO_LARGE = "a number is too large for single precision"
 
 FARTHEST = 1e5
-"""Standard deviations from 0, beyond which what splits gain is lost in the rounding of scikit-learn."""
+"""Times how far values are apart, beyond which from 0 what splits gain is lost in the rounding of scikit-learn."""
+
+FAR = "values are so far from 0 that rounding decides where trees end"
 
 CERTAIN = 2**32
 """The chance of what is accepted for certain."""
@@ -140,11 +142,21 @@ def _why_not(job: Job, estimator: Any) -> Refusal | None:
     if job.randomness is Randomness.INDEPENDENT and compiled() is None:
         why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
         return Refusal(RefusalKind.MACHINE, why)
-    if not schema.classes and np.abs(job.records.labels).max() > FARTHEST * job.records.labels.std():
-        return Refusal(RefusalKind.DATA, "values are so far from 0 that rounding decides where trees end")
+    if not schema.classes and far_from_0(job.records.labels):
+        return Refusal(RefusalKind.DATA, FAR)
     if reason := _unsupported(estimator, schema.decode_labels(np.arange(len(schema.classes)))):
         return Refusal(RefusalKind.SETTING, reason)
     return None
+
+
+def far_from_0(values: Floats) -> bool:
+    """Whether values ``[n]`` are so far from 0, for how near they are to each other, that rounding ends trees.
+
+    Near to each other are all of them, or most of those next to each other: of a few clusters, those of each.
+    """
+    different = np.unique(values)
+    apart = np.median(np.diff(different)) * len(different) if len(different) > 1 else 0.0
+    return bool(np.abs(values).max() > FARTHEST * min(values.std(), apart))
 
 
 class ManyForests(PreparedJob):
@@ -200,6 +212,8 @@ class ManyForests(PreparedJob):
     def _answered(self, job: Job, model: int, row: Flags, members: Flags, sample: Sample, asked: Codes) -> Floats:
         """What a model answers ``[queries, k]``."""
         of_values, own = not job.records.schema.classes, self.labels[row]
+        if of_values and far_from_0(self.classes[own]):
+            raise ModelError(f"{job.learner.name}: {FAR}")
         weights = np.ones(len(self.classes)) if of_values else class_weights(self.estimator, self.classes, own)
         weights[np.bincount(own, minlength=len(weights)) == 0] = 0.0  # of whom none can be drawn
         forest = Forest.of(self.estimator, weights[own], len(sample.n_bins), job.seed_of(model))

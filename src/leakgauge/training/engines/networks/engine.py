@@ -222,7 +222,7 @@ class ManyNetworks(PreparedJob):
         """
         job, case = self.job, self.case
         rows = np.arange(len(case.y), dtype=np.int32)[None]
-        group = nudged(case.drawn([_seed(job)] * n_twins, rows))
+        group = nudged(case.drawn([case.steps.learner.state_of_last(_seed(job))] * n_twins, rows))
         with one_thread():
             trained = self.engine.train(group, job.device)
         if not all(_is_finite(trained, twin) for twin in range(n_twins)):
@@ -266,12 +266,22 @@ class _Steps:
     """The steps before a network.
 
     Args:
-        pipeline: not fitted; ``None`` where the network stands alone.
+        learner: of the whole pipeline.
         learns: whether they depend on the records that they are fitted to.
     """
 
-    pipeline: Any
+    learner: SklearnLearner
     learns: bool
+
+    def pipeline(self, seed: int) -> Any:
+        """Not fitted; ``None`` where the network stands alone."""
+        from sklearn.pipeline import Pipeline
+
+        steps, last = list[Any](), self.learner.unfitted(seed)
+        while hasattr(last, "steps"):
+            steps += last.steps[:-1]
+            last = last.steps[-1][1]
+        return Pipeline([(str(place), step) for place, (_, step) in enumerate(steps)]) if steps else None
 
     def matrices(self, records: Records, features: Floats | None, seed: int) -> tuple[Any, Any] | str:
         """What reaches the network, dense or CSR; or the reason why nothing does, which the plain loop says at length.
@@ -281,16 +291,13 @@ class _Steps:
             features: encoded queries ``[q, d]``; ``None``: none.
             seed: of steps that draw random numbers.
         """
-        from sklearn.base import clone
         from sklearn.utils import check_array
 
         schema = records.schema
         table, asked = (None if rows is None else schema.decode(rows) for rows in (records.features, features))
         try:
-            if self.pipeline is not None:
-                pipeline = clone(self.pipeline)
-                drawing = [name for name in pipeline.get_params() if name.endswith("__random_state")]
-                pipeline.set_params(**dict.fromkeys(drawing, seed))
+            pipeline = self.pipeline(seed)
+            if pipeline is not None:
                 table = pipeline.fit_transform(own_table(table), schema.decode_labels(records.labels))
                 asked = None if asked is None else pipeline.transform(own_table(asked))
             checked = [None if one is None else check_array(one, **TAKEN) for one in (table, asked)]
@@ -314,22 +321,19 @@ def _parts(job: Job) -> tuple[_Steps, Any] | Refusal:
     if type(job.learner) is not SklearnLearner:
         return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
     from sklearn.neural_network import MLPClassifier
-    from sklearn.pipeline import Pipeline
 
     estimator = job.learner.estimator
     refusal = of_another_kind(estimator, (MLPClassifier,))
     if refusal:
         return refusal
-    learns, steps, last = isinstance(split(estimator), str), list[Any](), estimator
+    learns, last = isinstance(split(estimator), str), estimator
     while hasattr(last, "steps"):
         no_pipeline = why_no_plain_pipeline(last)
         if no_pipeline:
             return Refusal(RefusalKind.SETTING, no_pipeline)
-        steps += last.steps[:-1]
         last = last.steps[-1][1]
-    pipeline = Pipeline([(str(place), step) for place, (_, step) in enumerate(steps)]) if steps else None
     reason = network_of(last, 1, len(np.unique(job.records.labels)))
-    return Refusal(RefusalKind.SETTING, reason) if isinstance(reason, str) else (_Steps(pipeline, learns), last)
+    return Refusal(RefusalKind.SETTING, reason) if isinstance(reason, str) else (_Steps(job.learner, learns), last)
 
 
 def _case(job: Job, steps: _Steps, last: Any) -> _Case | Refusal:
@@ -417,7 +421,7 @@ def _drawn_alone(job: Job, own: _Case, model: int) -> NetworkGroup:
     if isinstance(job.subsets, LeaveOneOut | LeaveUnitOut):
         there = job.subsets.row(model)
         rows = np.where(there, np.cumsum(there) - 1, SKIPPED).astype(np.int32)
-    return own.drawn([job.seed_of(model)], rows[None])
+    return own.drawn([own.steps.learner.state_of_last(job.seed_of(model))], rows[None])
 
 
 def _drawn(job: Job, case: _Case, models: Indices) -> NetworkGroup:
@@ -430,7 +434,8 @@ def _drawn(job: Job, case: _Case, models: Indices) -> NetworkGroup:
         rows = np.where(removed, SKIPPED, np.arange(subsets.n_records))
     else:
         rows = np.stack([np.flatnonzero(subsets.row(model)) for model in models.tolist()])
-    return case.drawn([job.seed_of(model) for model in models.tolist()], rows.astype(np.int32), skipped)
+    seeds = [case.steps.learner.state_of_last(job.seed_of(model)) for model in models.tolist()]
+    return case.drawn(seeds, rows.astype(np.int32), skipped)
 
 
 def _lacks_a_class(job: Job, case: _Case) -> Flags:
