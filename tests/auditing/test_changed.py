@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
@@ -21,7 +21,7 @@ from sklearn.svm import SVR
 from sklearn.tree import DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.document import load
+from leakgauge.auditing.document import Document, load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.changed import (
     FEWEST,
@@ -33,11 +33,13 @@ from leakgauge.auditing.membership.changed import (
     ChangedRecords,
     HeldByFew,
     SomeScores,
+    _of_one_unit,
+    _shared_out,
 )
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
-from leakgauge.models import AnswerKind, FunctionRegression
+from leakgauge.models import AnswerKind, FunctionRegression, wrap
 from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
 from leakgauge.report import render_html
@@ -113,6 +115,143 @@ def test_null_a_town_that_no_model_reads_tells_nobody() -> None:
     assert result.verdict is Verdict.PASSES
 
 
+class Limited(TransformerMixin, BaseEstimator):
+    """Takes so many rows at once, and none in which a number is above a limit."""
+
+    def __init__(self, rows: int = 10_000, most: float = np.inf) -> None:
+        self.rows, self.most = rows, most
+
+    def fit(self, X: Any, y: Any = None) -> Limited:
+        self.fitted_ = True
+        return self
+
+    def transform(self, X: Any) -> Any:
+        if len(X) > self.rows or (X["a"] > self.most).any():
+            raise ValueError("refused")
+        return X
+
+
+class FailsOnce(RegressorMixin, BaseEstimator):
+    """The tenth training of all fails."""
+
+    n_fits: ClassVar[int] = 0
+
+    def fit(self, X: Any, y: Any) -> FailsOnce:
+        FailsOnce.n_fits += 1
+        if FailsOnce.n_fits == 10:
+            raise MemoryError("for once")
+        self.model_ = poisson(handle_unknown="ignore").fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.model_.predict(X)
+
+
+@pytest.mark.parametrize("kind", ["many at once", "one training"])
+def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind: str) -> None:
+    """What they would have been asked tells single records; without it they pass by all else."""
+    FailsOnce.n_fits = 0
+    limited = make_pipeline(Limited(620), *poisson(handle_unknown="ignore"))
+    result = audited(limited if kind == "many at once" else FailsOnce(), towns(600, 40))
+    assert result.n_games == SETTINGS.n_shadows
+    found = in_games(result)
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "shadow models failed when asked about records without it" in found.reason
+    assert not [one for one in result.findings if one.verdict is Verdict.FAILS]
+    assert apply(Document.of("run", [result]), Limits()).verdict is Verdict.CANNOT_TELL
+
+
+def test_records_that_the_model_refuses_by_itself_take_no_others_with_them() -> None:
+    """A model that takes nothing above a limit is asked about what is below; what it refuses nobody can ask."""
+    table = towns(600, 40)
+    limited = make_pipeline(Limited(most=float(table["a"].max())), *poisson(handle_unknown="ignore"))
+    assert in_games(audited(limited, table)).verdict is Verdict.FAILS
+
+
+def test_where_a_kind_of_change_is_answered() -> None:
+    """A column that may not be changed is left as it is, and so are records about which there is no answer."""
+    own = np.arange(60.0).reshape(20, 3)
+    ways = np.repeat(own[None], 2, axis=0)
+    ways[:, :, 0] += 0.25
+    ways[:, :, 1] += 0.5
+    ways[:, 3, 0] = own[3, 0]  # of which only the second column would be changed
+    own[7, 2] = ways[:, 7, 2] = np.nan
+    asked = Beside(np.arange(100, 120), ways.reshape(-1, 3))
+
+    def answered(queries: np.ndarray) -> bool:
+        return bool(np.isin(queries[:, 1], own[:, 1]).all() and not np.isin(queries[:, 0], own[9, 0] + 0.25).any())
+
+    kept = asked.where(own, answered)
+    assert kept.rows.tolist() == [row for row in range(100, 120) if row not in (103, 109)]
+    left = kept.features.reshape(2, -1, 3)
+    np.testing.assert_array_equal(left[..., 1], np.tile(own[kept.rows - 100, 1], (2, 1)))
+    np.testing.assert_array_equal(left[..., 0], np.tile(own[kept.rows - 100, 0] + 0.25, (2, 1)))
+
+
+def test_a_column_that_nothing_reads_does_not_dilute_another() -> None:
+    table = towns(3000, 60)
+    table["postcode"] = ["p0"] * 1500 + [f"p{i}" for i in range(1500)]
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town"]), ("passthrough", ["a", "b"])
+    )
+    assert in_games(audited(make_pipeline(columns, PoissonRegressor(alpha=0.1)), table)).verdict is Verdict.FAILS
+
+
+def test_rows_are_shared_out_among_columns() -> None:
+    few, many, more = np.arange(5), np.arange(3, 1003), np.arange(1000, 3000)
+    chosen = _shared_out([more, few, many, few[:0]], 105)
+    assert set(few) <= set(chosen)
+    assert len(chosen) <= 105
+    assert np.isin(chosen, many).sum() >= 40
+    assert np.isin(chosen, more).sum() >= 40
+    assert _shared_out([], 9).tolist() == _shared_out([few[:0]], 9).tolist() == []
+    assert _shared_out([few], 9).tolist() == few.tolist()
+
+
+def test_missing_numbers_do_not_hide_a_column_of_one_record() -> None:
+    n = 300
+    X = np.column_stack([np.random.default_rng(0).normal(size=(n, 2)), np.eye(n)[:, :60]])
+    X[[70, 80], 2:] = np.nan
+    held = alone(Records.from_arrays(X, np.arange(n) % 2))
+    assert held is not None
+    assert held.rows.tolist() == list(range(60))
+    X[[0, 1], 2:] = np.nan  # of those that say what is usual, too
+    held = alone(Records.from_arrays(X, np.arange(n) % 2))
+    assert held is not None
+    assert held.rows.tolist() == list(range(2, 60))
+
+
+def test_numbers_of_a_person_are_her_own_however_often_she_has_them() -> None:
+    values = np.array([1.0, 1.0, 2.0, 3.0, 2.0, 5.0, np.nan, 6.0, 6.0])
+    persons = Units(np.array([0, 0, 1, 2, 3, 3, 4, 4, 4]))
+    assert _of_one_unit(values, persons).tolist() == [True, True, False, True, False, True, False, True, True]
+    table = towns(1200, 60)
+    numbers = np.random.default_rng(1).permutation(90_000)[: table["town"].nunique()]
+    table["town"] = numbers[pd.factorize(table["town"])[0]]
+    table = table.loc[np.repeat(np.arange(1200), 2)].reset_index(drop=True)
+    table["person"] = np.repeat(np.arange(1200), 2)
+    table["a"] += np.tile([0.0, 0.1], 1200)
+    result = audited(poisson(handle_unknown="ignore"), table, persons="person")
+    assert in_games(result).verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_category_of_several_words_of_which_most_records_have_one_alone(known: bool) -> None:
+    """To an encoder it is a category, also behind a function, which is asked about categories alone."""
+    table, rng = towns(1200, 0), np.random.default_rng(3)
+    names = rng.permutation([f"{a} {b}" for a in range(40) for b in range(40)])[:720]
+    table.loc[rng.permutation(1200)[:720], "town"] = names
+    model = poisson(handle_unknown="ignore").set_params(poissonregressor__alpha=5.0)
+
+    def trained(records: Records, seed: int) -> Any:
+        schema = records.schema
+        X, y = schema.decode(records.features), schema.decode_labels(records.labels)
+        return wrap(clone(model).fit(X, y), schema)
+
+    result = audited(model if known else FunctionLearner(trained, randomised=False), table)
+    assert in_games(result).verdict is Verdict.FAILS
+
+
 def test_persons_by_one_of_their_rows() -> None:
     table = towns(1200, 0)
     table["person"] = np.repeat(np.arange(200), 6)
@@ -147,9 +286,9 @@ SCHEMA = records(["north", "south"] * 2, np.zeros(4)).schema
 
 
 def alone(held: Records, units: Units | None = None) -> ChangedRecords | None:
-    """Changed records of those who alone have something, if there are any."""
+    """Changed records of those who alone have something, if there are any; of texts a word."""
     asked = AskedBeside.of(held, Units.rows(len(held)) if units is None else units, smooth=True).records
-    return next((one for one in asked if isinstance(one, HeldByFew)), None)
+    return next((one for one in asked if type(one) is HeldByFew), None)
 
 
 def test_who_has_what_alone() -> None:
@@ -490,7 +629,6 @@ def test_what_is_refused_takes_nothing_else_with_it() -> None:
     columns = make_column_transformer((KnownTexts(table["text"].tolist()), ["text"]), remainder="passthrough")
     model = make_pipeline(columns, GradientBoostingRegressor(max_depth=1, n_estimators=40, learning_rate=0.05))
     result = audited(model, table.assign(y=y))
-    assert REFUSED["few"] in result.not_tested
     assert REFUSED["beside"] not in result.not_tested
     assert result.n_games == SETTINGS.n_shadows
     lira = next(one for one in result.attacks if one.name == "lira")

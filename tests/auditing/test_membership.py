@@ -253,7 +253,7 @@ def test_with_too_few_shadow_models_for_games_nothing_passes() -> None:
         result = audit(Ridge(1.0).fit(*train), train=train, holdout=holdout, settings=Settings(n_shadows=n))
         tail = of(result, GAMES_TAIL_MEASURE)
         assert tail.verdict is verdict
-        assert tail.reason.startswith("6 shadow models were trained. 8 are needed to play the target") is (n < 8)
+        assert tail.reason.startswith("there are 6 shadow models. 8 are needed to play the target") is (n < 8)
         assert any(one.startswith("Tail odds in games: they need 8") for one in result.not_tested) is (n < 8)
 
 

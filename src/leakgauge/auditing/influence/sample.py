@@ -116,8 +116,9 @@ def screen(case: Case) -> Floats:
     """
     n = len(case.what.train)
     table = case.shadow_models.table
-    if table is None or table.failures:
+    if table is None:
         return _misfit(case)
+    table = table.rows(np.setdiff1d(np.arange(len(table)), list(table.failures)))
     answers = table.answers[:, :n]
     if table.kind is not AnswerKind.VALUES:
         answers = np.maximum(answers, -LARGEST_SIGNAL_NATS)

@@ -11,17 +11,18 @@ Each kind of change gives every record a score, high for members, which enters t
 from __future__ import annotations
 
 import re
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats, Indices
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import likelihood_ratio
@@ -48,6 +49,9 @@ N_OTHERS = 4
 MOST_CANDIDATES, MOST_NUMBERS = 100_000, 50_000_000
 """Candidates, and numbers of them, among whom are asked about; with more the queries would be held twice."""
 
+N_USUAL = 9
+"""Units that say what is usual in a column."""
+
 MOST_PLACES = 1_000_000
 """The largest whole number that is taken for the place of something."""
 
@@ -55,6 +59,9 @@ WORD = re.compile(r"\w+")
 
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
+
+N_TRIED = 20
+"""Records in which one column is changed, to see whether a model answers about them."""
 
 N_NEXT = 2
 """Values of candidates further up, to which a threshold halfway is looked for."""
@@ -93,6 +100,24 @@ class ChangedRecords(ABC):
 
         ways = signal(changed.reshape(-1, len(self.rows), own.shape[-1]))
         return self._moved(signal(own[:, self.rows])[:, 0], ways)
+
+    def where(self, own: Floats, answered: Callable[[Floats], bool]) -> Self:
+        """Those of the changes about which a model answers: in columns that may be changed, and of records for itself.
+
+        Args:
+            own: the records as they are ``[e, d]``.
+            answered: whether a model answers some queries.
+        """
+        ways = self.features.reshape(-1, *own.shape).copy()
+        some = _some(np.arange(len(own)), N_TRIED)
+        for place in np.flatnonzero(_differ(ways, own).any(axis=(0, 1))):
+            tried = np.repeat(own[None, some], len(ways), axis=0)
+            tried[..., place] = ways[:, some, place]
+            if 2 * sum(map(answered, tried.swapaxes(0, 1))) < len(some):  # of each record for itself
+                ways[..., place] = own[:, place]
+        changed = np.flatnonzero(_differ(ways, own).any(axis=(0, 2)))
+        rows = [row for row in changed.tolist() if answered(ways[:, row])]
+        return replace(self, rows=self.rows[rows], features=ways[:, rows].reshape(-1, own.shape[1]))
 
     @abstractmethod
     def _moved(self, own: Floats, ways: Floats) -> Floats:
@@ -154,10 +179,10 @@ class HeldByFew(ChangedRecords):
             n_holders: units that have it.
         """
         put = [one.without(n_holders) for one in columns]
-        if n_holders == 1 and cls is HeldByFew:
-            put += _numbers(candidates, units)
-        held_by_any = np.concatenate([held for _, held, _ in put] or [np.zeros(0, dtype=np.int64)])
-        rows = _some(np.unique(held_by_any), MOST_HELD)
+        numbers = [*_numbers(candidates, units)] if n_holders == 1 and cls is HeldByFew else []
+        of_numbers = np.concatenate([held for _, held, _ in numbers] or [np.zeros(0, dtype=np.int64)])
+        rows = _shared_out([*(held for _, held, _ in put), np.unique(of_numbers)], MOST_HELD)
+        put += numbers
         if len(np.unique(units.of_row[rows])) < FEWEST:
             return None
         changed = np.repeat(candidates.features[None, rows], N_OTHERS, axis=0)
@@ -171,6 +196,10 @@ class HeldByFew(ChangedRecords):
 
     def _moved(self, own: Floats, ways: Floats) -> Floats:
         return np.asarray(np.abs(own[:, None] - ways).min(axis=1))
+
+
+class HeldAsText(HeldByFew):
+    """The same where a model may take a whole text for a category: it is that of others."""
 
 
 class HeldAsNumber(HeldByFew):
@@ -209,9 +238,12 @@ class Beside(ChangedRecords):
             whole, held = bool((values == np.floor(values)).all()), centres[0, :, place]
             least = 4 * np.spacing(np.abs(held).astype(np.float32)).astype(np.float64)
             step = np.ones(len(held)) if whole else np.maximum(STEP * float(values.std()), least)
-            first, after = (np.searchsorted(values, held, side) for side in ("left", "right"))
             # Nothing outside the range of the candidates is asked about: a logarithm is not defined everywhere.
-            chosen = (after - first == 1) & (held - step >= values[0]) & (held + step <= values[-1])
+            chosen = (
+                _of_one_unit(candidates.features[:, place], units)[rows]
+                & (held - step >= values[0])
+                & (held + step <= values[-1])
+            )
             steps[chosen, place] = step[chosen]
             further = held[chosen]
             for centre in centres[1:]:
@@ -259,8 +291,12 @@ class AskedBeside:
         if cls.too_many(candidates):
             return cls((), candidates.schema)
         of_texts = [*_Texts.among(candidates, units)] if texts else []
-        held: list[_Categories | _Texts] = [*_Categories.among(candidates, units), *of_texts]
+        places = {one.place for one in of_texts}
+        categories = [*_Categories.among(candidates, units)]
+        held: list[_Categories | _Texts] = [*(one for one in categories if one.place not in places), *of_texts]
         few = [HeldByFew.of(candidates, units, held, n_holders) for n_holders in HOLDERS]
+        # A model may take a text as a whole, for a category: asked last, which counts where nothing else moves outputs.
+        few += [HeldAsText.of(candidates, units, [one for one in categories if one.place in places])] if places else []
         beside = None if smooth else Beside.of(candidates, units)
         whole = [] if texts else list(_Categories.whole(candidates, units))
         ids = [HeldAsNumber.of(candidates, units, whole, n_holders) for n_holders in HOLDERS if whole]
@@ -275,20 +311,33 @@ class AskedBeside:
         """Whether there are more candidates than are asked about."""
         return len(candidates) > MOST_CANDIDATES or candidates.features.size > MOST_NUMBERS
 
-    def answered(self, answers: Callable[[Floats], object]) -> AskedBeside:
-        """Without the kinds of changes about which a model does not answer.
+    @property
+    def n_asked(self) -> int:
+        """Queries about changed records."""
+        return sum(len(one.features) for one in self.records)
+
+    @property
+    def names(self) -> set[str]:
+        """The kinds of changes."""
+        return {one.name for one in self.records}
+
+    def answered(self, features: Floats, answers: Callable[[Floats], object]) -> AskedBeside:
+        """Without the changes about which a model does not answer.
 
         Args:
+            features: of the candidates ``[n, d]``.
             answers: of a model, to queries; raises what the model raises.
         """
-        refused = set[str]()
-        for one in self.records:
-            if one.name not in refused:
-                try:
-                    answers(one.features)
-                except (DataError, ModelError):
-                    refused.add(one.name)
-        return replace(self, records=tuple(one for one in self.records if one.name not in refused))
+
+        def does(queries: Floats) -> bool:
+            try:
+                answers(queries)
+            except (DataError, ModelError):
+                return False
+            return True
+
+        kept = (one if does(one.features) else one.where(features[one.rows], does) for one in self.records)
+        return replace(self, records=tuple(one for one in kept if len(one.rows) >= FEWEST))
 
     def after(self, features: Floats) -> Floats:
         """All queries: the candidates, and after them the changed ones."""
@@ -316,9 +365,23 @@ class AskedBeside:
         return found
 
 
+def _differ(some: Floats, others: Floats) -> Flags:
+    """Which numbers differ; those that are missing in both do not."""
+    return np.asarray((some != others) & ~(np.isnan(some) & np.isnan(others)))
+
+
 def _some(rows: Indices, most: int) -> Indices:
     """So many of the rows at most, evenly spread."""
     return rows[:: max(1, -(-len(rows) // most))]
+
+
+def _shared_out(held: Sequence[Indices], most: int) -> Indices:
+    """Rows of several columns, so many at most, as many of each: what one leaves is for those that have more."""
+    chosen, by_size = np.zeros(0, dtype=np.int64), sorted((one for one in held if len(one)), key=len)
+    for done, one in enumerate(by_size):
+        share = max(0, (most - len(chosen)) // (len(by_size) - done))
+        chosen = np.union1d(chosen, _some(np.setdiff1d(one, chosen), share)) if share else chosen
+    return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,11 +400,10 @@ class _Categories:
 
     @classmethod
     def among(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
-        """Columns of categories among the candidates, but for texts."""
+        """Columns of categories among the candidates."""
         for place, column in enumerate(candidates.schema.columns):
-            if not column.is_categorical or _is_text(candidates, place):
-                continue
-            yield cls.of(candidates, units, place, len(column.categories))
+            if column.is_categorical:
+                yield cls.of(candidates, units, place, len(column.categories))
 
     @classmethod
     def whole(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
@@ -378,13 +440,28 @@ class _Categories:
 def _numbers(candidates: Records, units: Units) -> Iterator[tuple[int, Indices, Floats]]:
     """Columns that are the same for all units but one, that unit's rows, and what the others have ``[s, rows]``."""
     features = candidates.features
-    usual = np.median(features[units.first[:3]], axis=0)  # that of two units at least
-    differ = features != usual
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns in which all of these are missing
+        usual = np.nanmedian(features[units.first[:N_USUAL]], axis=0)  # that of most of them
+    differ = (features != usual) & ~np.isnan(features)
     few = np.flatnonzero(differ.any(axis=0) & (differ.sum(axis=0) <= units.sizes.max()) & np.isfinite(usual))
     for place in few:
-        held = np.flatnonzero(differ[:, place] & ~np.isnan(features[:, place]))
+        held = np.flatnonzero(differ[:, place])
         if len(np.unique(units.of_row[held])) == 1:
             yield int(place), held, np.full((N_OTHERS, len(held)), usual[place])
+
+
+def _of_one_unit(values: Floats, units: Units) -> Flags:
+    """Which rows have a number that no other unit has ``[n]``."""
+    order = np.lexsort((units.of_row, values))
+    value, unit = values[order], units.of_row[order]
+    starts = np.concatenate([[True], value[1:] != value[:-1]])
+    group = np.cumsum(starts) - 1
+    several = np.zeros(group[-1] + 1, dtype=bool)
+    several[group[1:][~starts[1:] & (unit[1:] != unit[:-1])]] = True
+    found = np.empty(len(values), dtype=bool)
+    found[order] = ~several[group] & ~np.isnan(value)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

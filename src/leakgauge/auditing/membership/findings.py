@@ -562,21 +562,29 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
     ]  # fmt: skip
 
 
-def no_games_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
-    """That no shadow model played the target, without which a leak about few records goes unseen.
+def with_lack(found: Sequence[Finding], why: str, rule: ReleaseRule) -> list[Finding]:
+    """Findings of which tail odds in games do not pass where games could not show all leaks about few records.
 
-    Nothing where the rule names attacks that suffice, none of which needs shadow models.
+    They stay as they are where the rule names attacks that suffice, none of which needs shadow models.
+
+    Args:
+        found: all of an audit so far.
+        why: they could not; empty where they could.
+        rule: with the attacks that suffice.
     """
     needing = {one.name for one in ATTACKS + AUDITOR_ATTACKS if one.needs_shadows}
-    if not why_not or rule.advantage is None or (rule.attacks is not None and not needing & {*rule.attacks}):
-        return []
-    return [
-        Finding(
-            "membership", GAMES_TAIL_MEASURE, None, 1.0, largest_odds(rule.dtp), Verdict.CANNOT_TELL, why_not,
-            "use a model that can be trained on any such records and predicts all of them, and leave out shadow_models "
-            "for 32 of these",
-        )
-    ]  # fmt: skip
+    if not why or rule.advantage is None or (rule.attacks is not None and not needing & {*rule.attacks}):
+        return list(found)
+    tail = next((one for one in found if one.measure == GAMES_TAIL_MEASURE), None)
+    if tail is not None and tail.verdict is not Verdict.PASSES:
+        return list(found)
+    lacking = Finding(
+        "membership", GAMES_TAIL_MEASURE, None if tail is None else tail.estimate, 1.0, largest_odds(rule.dtp),
+        Verdict.CANNOT_TELL, why,
+        "use a model that can be trained on any such records and answers about all of them, as many at once as there "
+        "are, and leave out shadow_models for 32 of these",
+    )  # fmt: skip
+    return [*(one for one in found if one is not tail), lacking]
 
 
 def left_out_finding(

@@ -211,7 +211,7 @@ def why_no_games(table: PredictionTable) -> str:
     n_in = table.members.sum(axis=0)
     if len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return (
-            f"{len(table)} shadow models were trained. {FEWEST_SHADOWS} are needed to play the target, of which "
+            f"there are {len(table)} shadow models. {FEWEST_SHADOWS} are needed to play the target, of which "
             f"{FEWEST_OF_A_KIND} have each record and {FEWEST_OF_A_KIND} do not; with fewer, a leak about few records "
             "would not be detected"
         )

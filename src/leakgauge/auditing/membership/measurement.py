@@ -727,12 +727,14 @@ class ShadowModels(NamedTuple):
         why_not: why there are none; empty where there are some, or none are wanted.
         changed: scores by how much outputs move where candidates are changed, by the name of the change.
         refused: kinds of changes about which models do not answer, by name.
+        failed: those of them about which the model of all training records answers: they were to be looked at.
     """
 
     table: PredictionTable | None
     why_not: str = ""
     changed: Mapping[str, SomeScores] = MappingProxyType({})
     refused: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def train_shadows(case: Case) -> ShadowModels:
@@ -742,18 +744,18 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(None)
     if case.what.shadows is not None:
         return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
-    asked, refused = case.asked_beside, set[str]()
+    asked, refused, failed = case.asked_beside, set[str](), set[str]()
     table = _trained_shadows(case, case.shadow_job)
-    for fewer in (_answered, _nothing_beside):
+    for fewer, lost in ((_answered, refused), (_nothing_beside, failed)):
         if not asked.records or not (isinstance(table, str) or table.failures):
             break
         left = fewer(case, asked)
-        if len(left.records) == len(asked.records):
+        if left.n_asked == asked.n_asked:
             continue
-        before, asked = table, left
-        table = _trained_shadows(case, case.shadow_job_of(case.n_shadows, asked))
+        before, names = table, asked.names
+        table, asked = _trained_shadows(case, case.shadow_job_of(case.n_shadows, left)), left
         if _n_failed(table, case) < _n_failed(before, case):
-            refused = {one.name for one in case.asked_beside.records} - {one.name for one in asked.records}
+            lost |= names - left.names
     if isinstance(table, str):
         return ShadowModels(None, table)
     n = len(case.candidates)
@@ -769,20 +771,21 @@ def train_shadows(case: Case) -> ShadowModels:
     try:
         found = None if table.failures else stored(case)
     except ModelError:
-        found, refused = None, refused | {STORED}
+        found, failed = None, failed | {STORED}
     if found is not None:
         scores[STORED] = found
-    return ShadowModels(table, changed=scores, refused=tuple(sorted(refused)))
+    return ShadowModels(table, "", scores, tuple(sorted(refused | failed)), tuple(sorted(failed)))
 
 
 def _answered(case: Case, asked: AskedBeside) -> AskedBeside:
-    """Without the kinds of changes about which a model of the learner does not answer."""
+    """Without the changes about which a model of the learner does not answer: neither would the audited one."""
     train = case.what.train
     try:
         model = trained(case.learner, Records(train.features, train.labels, asked.schema, train.ids), seed=0).model
     except (DataError, ModelError):
         return _nothing_beside(case, asked)
-    return asked.answered(lambda features: answers(model, features, len(train.schema.classes)))
+    features = case.candidates.features
+    return asked.answered(features, lambda queries: answers(model, queries, len(train.schema.classes)))
 
 
 def _nothing_beside(case: Case, asked: AskedBeside) -> AskedBeside:

@@ -26,11 +26,11 @@ from leakgauge.auditing.membership.findings import (
     advantage_measure,
     findings,
     left_out_finding,
-    no_games_finding,
     rounded_finding,
     rows_finding,
     shadows_finding,
     unsteady_finding,
+    with_lack,
     withheld_failures,
 )
 from leakgauge.auditing.membership.games import Games, play, tested_holdout, why_no_games
@@ -97,15 +97,20 @@ NO_GAMES_TAIL = (
 )
 
 REFUSED = {
-    "few": "Whether outputs change with what few records have: shadow models refused records without it.",
+    "few": (
+        "Whether outputs change with what few records have: shadow models failed when asked about records without it."
+    ),
     STORED: (
         "Whether models store numbers of single records that outputs tell: the steps that may store them could not be "
         "fitted again, or not be read."
     ),
-    "ids": "Whether outputs change with whole numbers that few records have: shadow models refused those of others.",
+    "ids": (
+        "Whether outputs change with whole numbers that few records have: shadow models failed when asked about those "
+        "of others."
+    ),
     "beside": (
-        "Whether outputs jump or bend at the numbers of records: shadow models refused records with numbers right "
-        "beside these."
+        "Whether outputs jump or bend at the numbers of records: shadow models failed when asked about records with "
+        "numbers right beside these."
     ),
 }
 """What the report says was not tested where queries about changed records fail, by the name of the score."""
@@ -145,6 +150,7 @@ class MembershipAnswer(Answer):
         usual: how far a regressor usually errs on other records, and where that is from.
         left_out: names of the attacks that were possible and that the settings leave out.
         refused: kinds of changes about which shadow models do not answer.
+        failed: those of them that were to be looked at.
     """
 
     attacked: tuple[Attacked, ...]
@@ -159,6 +165,7 @@ class MembershipAnswer(Answer):
     usual: tuple[float, str] | None
     left_out: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
     __repr__ = shapes
 
@@ -177,7 +184,7 @@ class MembershipAnswer(Answer):
         return MembershipPart(
             attacks=tuple(one.result for one in self.attacked),
             no_shadows=self.no_shadows,
-            no_games="" if self.shadows is None or case.what.shadows is not None else why_no_games(self.shadows),
+            games_lack=self._games_lack,
             n_moved=case.n_moved,
             n_asked_again=case.n_asked_again,
             n_games=len(self.games.members) if self.games.played else 0,
@@ -185,6 +192,14 @@ class MembershipAnswer(Answer):
             contamination=self.contamination,
             left_out=self.left_out,
         )
+
+    @property
+    def _games_lack(self) -> str:
+        """Why games could not show all leaks about few records."""
+        if self.shadows is None:
+            return ""
+        unasked = [REFUSED[name].removesuffix(".") for name in self.failed]
+        return why_no_games(self.shadows) or "; ".join(one[0].lower() + one[1:] for one in unasked)
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
         """The advantages and the tails; what kept attacks from being carried out."""
@@ -376,7 +391,7 @@ class Membership(Question):
     def ask(self, case: Case) -> MembershipAnswer:
         """Train shadow models and carry out the attacks."""
         settings = self.settings
-        table, no_shadows, changed, refused = case.shadow_models
+        table, no_shadows, changed, refused, failed = case.shadow_models
         influence = case.answer(InfluenceAnswer)
         usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
         chosen = possible_attacks(
@@ -417,7 +432,7 @@ class Membership(Question):
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
         return MembershipAnswer(
             tuple(attacked), claimed, listed, table, no_shadows, games, min(p_values, default=None), tested, success,
-            usual, missing, refused,
+            usual, missing, refused, failed,
         )  # fmt: skip
 
     @classmethod
@@ -544,9 +559,8 @@ def _findings(
             name = Membership.limit_of(one)
             shown[name] = max(shown[name], one.estimate.high)
     return [
-        *found,
+        *with_lack(found, part.games_lack, rule),
         *shadows_finding(part.no_shadows, rule),
-        *no_games_finding(part.no_games, rule),
         *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule, untested=steadiness_untested),
         *rounded_finding(rounding, rule, shown),

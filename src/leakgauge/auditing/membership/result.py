@@ -207,8 +207,8 @@ class MembershipPart:
         with_influence: PDTP against the success of an attack on each record, where both are known.
         no_shadows: why the attacks with shadow models could not be carried out; empty where they could or were not
             asked for.
-        no_games: why shadow models that were trained did not play the target; empty where they did, or were given, and
-            in documents of schema versions before 2.6.
+        games_lack: why games could not show all leaks about few records: shadow models did not play the target, or
+            could not be asked about changed records. Empty where they could, and before schema version 2.6.
         n_moved: records that got another answer when the model was queried again, of `n_asked_again`.
         n_asked_again: records that it was queried about a second time.
         n_games: shadow models that played the target; 0 where none did.
@@ -224,7 +224,7 @@ class MembershipPart:
     exposed: ExposedRecords | None = None
     with_influence: Association | None = None
     no_shadows: str = ""
-    no_games: str = ""
+    games_lack: str = ""
     n_moved: int = 0
     n_asked_again: int = 0
     n_games: int = 0

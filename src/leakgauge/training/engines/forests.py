@@ -149,7 +149,7 @@ def _why_not(job: Job, estimator: Any) -> Refusal | None:
     return None
 
 
-def far_from_0(values: Floats) -> bool:
+def far_from_0(values: NDArray[Any]) -> bool:
     """Whether values ``[n]`` are so far from 0, for how near they are to each other, that rounding ends trees.
 
     Near to each other are all of them, or most of those next to each other: of a few clusters, those of each.
