@@ -165,7 +165,9 @@ def test_records_that_the_model_refuses_by_itself_take_no_others_with_them() -> 
     """A model that takes nothing above a limit is asked about what is below; what it refuses nobody can ask."""
     table = towns(600, 40)
     limited = make_pipeline(Limited(most=float(table["a"].max())), *poisson(handle_unknown="ignore"))
-    assert in_games(audited(limited, table)).verdict is Verdict.FAILS
+    result = audited(limited, table)
+    assert in_games(result).verdict is Verdict.FAILS
+    assert any("not scikit-learn's store numbers of single records: Limited." in one for one in result.not_tested)
 
 
 def test_where_a_kind_of_change_is_answered() -> None:

@@ -44,6 +44,7 @@ from leakgauge.training import (
     random_subsets,
 )
 from leakgauge.training.curating import NoisyLabels
+from leakgauge.training.engines.refit import Refit
 
 
 class Moody(ClassifierMixin, BaseEstimator):
@@ -246,6 +247,47 @@ def test_parts_with_numbers_keep_them_and_the_others_are_drawn():
     assert [step.get_params()["random_state"] for step in instead[:1]] + [instead[1].random_state] == [77, 1]
     assert known.learner.fingerprint() != job.learner.fingerprint()
     assert known.chunk_name(range(1), "x") != job.chunk_name(range(1), "x")
+
+
+@pytest.mark.parametrize("tried", [False, True])
+@pytest.mark.parametrize("state", [None, 5, 7])
+@pytest.mark.parametrize(
+    "last",
+    [
+        MLPClassifier((4,), max_iter=10, random_state=7),
+        GradientBoostingClassifier(n_estimators=5, max_features=1, random_state=7),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_engines_draw_by_the_number_of_each_step(last, state, tried):
+    """As the plain loop does: by that of the settings where it is known, or by that of the model."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 6))
+    records = Records.from_arrays(X, (X[:, 0] + rng.normal(size=120) > 0).astype(int))
+    estimator = make_pipeline(PCA(3, svd_solver="randomized", random_state=state), last)
+    sets = random_subsets(120, 60, 3, np.random.default_rng(1))
+    for randomness in Randomness:
+        job = Job(SklearnLearner(estimator), records, sets, X[:9], 0, randomness)
+        job = job.with_known_seed() if tried else job
+        found = plan(job)
+        assert found.engine.trains
+        assert found.engine.name != "refit"
+        np.testing.assert_allclose(found.prepared.all().answers, Refit().prepare(job).all().answers, rtol=0, atol=1e-5)
+
+
+def test_a_number_that_counts_for_nothing_stays():
+    """Where two seeds came to the same model the number decides what is equally good, and is the user's."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 6))
+    records = Records.from_arrays(X, (X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=60) > 0).astype(int))
+    estimator = GradientBoostingClassifier(n_estimators=5, max_depth=1, random_state=7)
+    learner = SklearnLearner(estimator).without_unused_seed(records, seed=3)
+    assert not learner.randomised
+    sets = random_subsets(60, 10, 40, np.random.default_rng(1))
+    job = Job(learner, records, sets, records.features, 4, Randomness.INDEPENDENT)
+    found = plan(job)
+    assert found.engine.name == "gradient-boosting"
+    np.testing.assert_array_equal(found.prepared.all().answers, Refit().prepare(job).all().answers)
 
 
 def test_a_projection_whose_number_is_known_does_not_pass_for_want_of_it():

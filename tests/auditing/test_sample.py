@@ -55,6 +55,22 @@ def test_the_screen_finds_the_one_record_that_matters():
         assert (found.influence.n_measured, found.influence.n_at_random) == (40, 20)
 
 
+def test_the_screen_looks_at_those_shadow_models_that_were_trained():
+    """Of those that fit the record worst it is the last."""
+    learner = remembering([150.0])
+
+    def fit(records, seed):
+        known = records.features[:, 0]
+        if known.max() >= 300 and known.sum() % 8 == 1:
+            raise ValueError("bad luck")
+        return learner.fit(records, seed=seed).model
+
+    settings = Settings(n_influence=40, n_shadows=16, attacks=("gap", "lira"), rule=INFLUENCE)
+    found = audit(FunctionLearner(fit, randomised=False), **DATA, settings=settings)
+    assert found.n_games == 0, "none failed"
+    assert direct(found).verdict is Verdict.FAILS
+
+
 def test_a_pass_needs_enough_records_at_random_and_says_what_it_leaves_open():
     nobody = remembering([])
     few, many = (

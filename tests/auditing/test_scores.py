@@ -30,7 +30,7 @@ from leakgauge.auditing.scores import scored_subject
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.report.page import render_html
-from leakgauge.training import Execution
+from leakgauge.training import Execution, balanced_subsets
 
 SETTINGS = Settings(rule=ReleaseRule(dtp=None), n_shadows=16)
 N = 120
@@ -137,7 +137,32 @@ def test_records_that_too_few_reference_models_were_trained_with_or_without_are_
     loss = rng.exponential(size=(17, 2 * N))
     told = audit_scores(MEMBER, loss=loss[0], shadow_members=inside, shadow_scores=loss[1:], settings=SETTINGS)
     assert told.description.n_train == N - 7
-    assert any("7 records were left out, as they are not in 2 of the reference models" in line for line in told.notes)
+    assert any("7 records were left out, as they are in too few of the reference models" in line for line in told.notes)
+    assert told.n_games == 16
+
+
+@pytest.mark.parametrize("n", [4, 6, 8])
+def test_with_too_few_reference_models_for_games_nothing_passes(n: int) -> None:
+    rng = np.random.default_rng(0)
+    inside = balanced_subsets(2 * N, N, n, rng).members
+    loss = rng.exponential(size=(n + 1, 2 * N))
+    rule = ReleaseRule(dtp=None, advantage=0.4)
+    settings = Settings(rule=rule)
+    told = audit_scores(MEMBER, loss=loss[0], shadow_members=inside, shadow_scores=loss[1:], settings=settings)
+    assert told.verdict is (Verdict.PASSES if n == 8 else Verdict.CANNOT_TELL)
+    said = [one.reason for one in told.findings if one.verdict is Verdict.CANNOT_TELL]
+    assert [one.startswith(f"there are {n} shadow models. 8 are needed") for one in said] == [True] * (n < 8)
+
+
+def test_a_record_of_too_few_reference_models_does_not_keep_games_from_being_played() -> None:
+    """One record of 600 is in two of them, so that it is left out, and the games are about the others."""
+    rng = np.random.default_rng(0)
+    inside = balanced_subsets(2 * N, N, 16, rng).members.copy()
+    inside[:, 5] = np.arange(16) < 2
+    loss = rng.exponential(size=(17, 2 * N))
+    told = audit_scores(MEMBER, loss=loss[0], shadow_members=inside, shadow_scores=loss[1:], settings=SETTINGS)
+    assert told.description.n_train == N - 1
+    assert told.n_games == 16
 
 
 @pytest.mark.parametrize("seed", range(2))

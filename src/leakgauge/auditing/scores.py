@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
+from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS
 from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.result import OWN_CLASS
 from leakgauge.auditing.rounding import Rounding, of_each_record, rounding_of, some_equal, unseen
@@ -38,8 +39,8 @@ FEW_WRITTEN, MANY_WRITTEN = 20, 2000
 OTHER_DIGITS = 3
 """By how many more digits one of two programs writes numbers, at least; fewer are those of the numbers themselves."""
 
-FEWEST_OF_A_KIND = 2
-"""Reference models with each record, and without it."""
+FEWEST_WITHOUT_GAMES = 2
+"""Reference models with each record, and without it, where there are too few to play the target."""
 
 OTHERS = "all others"
 
@@ -205,8 +206,8 @@ class _Answered(ProbabilityAccess):
             self.note += f" {note}"
         if n_uncovered:
             self.note += (
-                f" {n_uncovered:,} records were left out, as they are not in {FEWEST_OF_A_KIND} of the reference "
-                f"models and out of {FEWEST_OF_A_KIND}."
+                f" {n_uncovered:,} records were left out, as they are in too few of the reference models, or out of "
+                "too few."
             )
 
     @property
@@ -330,11 +331,12 @@ def _shadows(
         raise DataError(f"shadow_members must have {shape[0]:,} columns, one for each record; got {inside.shape[1]:,}")
     useful = ~((inside == audited).all(axis=1) | (inside != audited).all(axis=1))
     of_kinds = inside[useful].sum(axis=0), (~inside[useful]).sum(axis=0)
-    covered = np.minimum(*of_kinds) >= FEWEST_OF_A_KIND
+    fewest = FEWEST_OF_A_KIND if useful.sum() >= FEWEST_SHADOWS else FEWEST_WITHOUT_GAMES
+    covered = np.minimum(*of_kinds) >= fewest
     if 2 * covered.sum() < len(covered):
         raise DataError(
-            f"records must be in at least {FEWEST_OF_A_KIND} and out of at least {FEWEST_OF_A_KIND} of the reference "
-            f"models; not so for {int((~covered).sum()):,} of {len(covered):,}"
+            f"records must be in at least {fewest} and out of at least {fewest} of the reference models; not so for "
+            f"{int((~covered).sum()):,} of {len(covered):,}"
         )
     logs = _logs(form, "shadow_scores", scores, inside.shape)
     if logs.shape[2] != shape[1]:

@@ -44,7 +44,7 @@ from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.behind import behind
 from leakgauge.training.engines.boosting import Boosting, ManyBoostedBehind
 from leakgauge.training.engines.forests import Forests, ManyForestsBehind, regression
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.refit import Refit, train_each
 
 pytestmark = pytest.mark.skipif(regression() is None, reason="the loops are not compiled")
 
@@ -297,6 +297,42 @@ def test_values_far_from_0_are_left_to_scikit_learn():
         far = Records.from_arrays(X, VALUES.labels + offset)
         found = Forests().prepare(job_of(RandomForestRegressor(2), far))
         assert ("so far from 0 that rounding decides" in str(found)) == refused
+
+
+@pytest.mark.parametrize("steps", ["alone", "behind"])
+def test_values_of_some_models_that_are_far_from_0_are_left_to_scikit_learn(steps):
+    """Some are wide apart, others near each other far away: trees of these alone end where rounding has it."""
+    near = np.arange(N) < N // 3
+    labels = np.where(near, 1e8 + VALUES.labels, np.linspace(0, 1e8, N))
+    sets = DenseSubsets(np.stack([near, np.ones(N, dtype=bool)]))
+    forest = RandomForestRegressor(3)
+    estimator = forest if steps == "alone" else make_pipeline(StandardScaler(), forest)
+    job = job_of(estimator, Records.from_arrays(X, labels), X, sets)
+    found = Forests().prepare(job)
+    assert isinstance(found, PreparedJob), found
+    called = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            steps_behind, "train_each", lambda job, models: called.append(models.tolist()) or train_each(job, models)
+        )
+        assert not found.all().failures
+    assert called == [[0]]
+
+
+def test_how_far_from_0_values_are():
+    rng = np.random.default_rng(0)
+    spread = rng.normal(size=999)
+    for values, far in (
+        (spread, False),
+        (spread + 1e4, False),
+        (spread + 1e7, True),
+        (np.exp(3 * spread), False),
+        (1e3 * rng.integers(0, 2, 99), False),
+        (np.r_[spread - 1e9, spread, spread + 1e9], True),
+        (np.full(9, 3.0), True),
+        (np.zeros(9), False),
+    ):
+        assert forests.far_from_0(values.astype(np.float64)) is far
 
 
 # ---------------------------------------------------------------- boosting, to the last bit

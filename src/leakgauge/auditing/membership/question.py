@@ -53,7 +53,7 @@ from leakgauge.auditing.membership.measurement import (
     wants_models_without,
 )
 from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
-from leakgauge.auditing.membership.stored import STORED
+from leakgauge.auditing.membership.stored import STORED, unread
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.result import Description
@@ -71,7 +71,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
-from leakgauge.training import PredictionTable, plan
+from leakgauge.training import PredictionTable, SklearnLearner, plan
 from leakgauge.training.engines import ENGINES, STOPPING
 
 if TYPE_CHECKING:
@@ -94,6 +94,11 @@ NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries le
 NO_GAMES_TAIL = (
     f"Tail odds in games: they need {FEWEST_SHADOWS} shadow models, all of them trained, of which {FEWEST_OF_A_KIND} "
     f"have each record and {FEWEST_OF_A_KIND} do not."
+)
+
+UNREAD = (
+    "Whether parts that are not scikit-learn's store numbers of single records: {}. They are found only as far as "
+    "outputs about changed records show it."
 )
 
 REFUSED = {
@@ -299,6 +304,9 @@ class MembershipAnswer(Answer):
             said.append(NO_GAMES_TAIL)
         said += [REFUSED[name] for name in self.refused]
         asked = self.shadows is not None and case.what.shadows is None and case.kind is not AnswerKind.LABELS
+        learner = case.learner if asked else None
+        if isinstance(learner, SklearnLearner) and (parts := unread(learner.estimator)):
+            said.append(UNREAD.format(", ".join(parts)))
         if asked and AskedBeside.too_many(case.candidates):
             said.append(TOO_MANY)
         if self.contamination is None:

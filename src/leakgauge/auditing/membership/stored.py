@@ -163,6 +163,17 @@ def _storing(estimator: Any) -> list[_Storing]:
     return [_Storing(make_pipeline(*before))] * any(map(_stores, before))
 
 
+def unread(estimator: Any) -> list[str]:
+    """The classes of parts of an estimator that may store anything, and are not read: all but scikit-learn's and ours.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> unread(Ridge())
+    []
+    """
+    kinds = {type(part) for part in parts_of(estimator) if hasattr(part, "fit") and not isinstance(part, type)}
+    return sorted(kind.__name__ for kind in kinds if kind.__module__.split(".")[0] not in ("sklearn", "leakgauge"))
+
+
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
