@@ -581,8 +581,8 @@ def with_lack(found: Sequence[Finding], why: str, rule: ReleaseRule) -> list[Fin
     lacking = Finding(
         "membership", GAMES_TAIL_MEASURE, None if tail is None else tail.estimate, 1.0, largest_odds(rule.dtp),
         Verdict.CANNOT_TELL, why,
-        "use a model that can be trained on any such records and answers about all of them, as many at once as there "
-        "are, and leave out shadow_models for 32 of these",
+        "use a model that can be trained on any such records and answers about as many at once as there are, and 32 "
+        "shadow models, or 8 at least",
     )  # fmt: skip
     return [*(one for one in found if one is not tail), lacking]
 
