@@ -132,13 +132,14 @@ class Limited(TransformerMixin, BaseEstimator):
 
 
 class FailsOnce(RegressorMixin, BaseEstimator):
-    """The tenth training of all fails."""
+    """The tenth training of all fails; or also that which was to tell what a model answers."""
 
     n_fits: ClassVar[int] = 0
+    failing: ClassVar[tuple[int, ...]] = (10,)
 
     def fit(self, X: Any, y: Any) -> FailsOnce:
         FailsOnce.n_fits += 1
-        if FailsOnce.n_fits == 10:
+        if FailsOnce.n_fits in self.failing:
             raise MemoryError("for once")
         self.model_ = poisson(handle_unknown="ignore").fit(X, y)
         return self
@@ -147,10 +148,10 @@ class FailsOnce(RegressorMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
-@pytest.mark.parametrize("kind", ["many at once", "one training"])
+@pytest.mark.parametrize("kind", ["many at once", "one training", "two trainings"])
 def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind: str) -> None:
     """What they would have been asked tells single records; without it they pass by all else."""
-    FailsOnce.n_fits = 0
+    FailsOnce.n_fits, FailsOnce.failing = 0, (10, 35) if kind == "two trainings" else (10,)
     limited = make_pipeline(Limited(620), *poisson(handle_unknown="ignore"))
     result = audited(limited if kind == "many at once" else FailsOnce(), towns(600, 40))
     assert result.n_games == SETTINGS.n_shadows
@@ -168,6 +169,28 @@ def test_records_that_the_model_refuses_by_itself_take_no_others_with_them() -> 
     result = audited(limited, table)
     assert in_games(result).verdict is Verdict.FAILS
     assert any("not scikit-learn's store numbers of single records: Limited." in one for one in result.not_tested)
+
+
+class KnownNumbers(Limited):
+    """Takes no other numbers in a column than those it has been told of."""
+
+    def transform(self, X: Any) -> Any:
+        if not X["a"].isin(self.known).all():
+            raise ValueError("unknown")
+        return X
+
+    def __init__(self, known: Sequence[float] = ()) -> None:
+        self.known = known
+
+
+@pytest.mark.parametrize("n_alone", [0, 40])
+def test_a_column_whose_numbers_may_not_be_moved_leaves_the_others_to_be_asked_about(n_alone: int) -> None:
+    """All queries stay, with the column as it is: a harmless model passes, and another one is found."""
+    table = towns(1200, n_alone)
+    table["c"] = np.random.default_rng(2).normal(size=1200)
+    model = make_pipeline(KnownNumbers(table["a"].tolist()), *poisson(handle_unknown="ignore"))
+    result = audited(model, table)
+    assert in_games(result).verdict is (Verdict.FAILS if n_alone else Verdict.PASSES)
 
 
 def test_where_a_kind_of_change_is_answered() -> None:

@@ -190,7 +190,7 @@ class HeldByFew(ChangedRecords):
             chosen = np.isin(held, rows)
             changed[:, np.searchsorted(rows, held[chosen]), place] = others[:, chosen]
         changed = changed[: N_OTHERS if n_holders == 1 else N_OTHERS // 2]
-        if (changed == changed[0]).all():
+        if not _differ(changed, changed[0]).any():
             changed = changed[:1]
         return cls(rows, changed.reshape(-1, changed.shape[-1]))
 
@@ -236,7 +236,8 @@ class Beside(ChangedRecords):
             if not len(values):
                 continue
             whole, held = bool((values == np.floor(values)).all()), centres[0, :, place]
-            least = 4 * np.spacing(np.abs(held).astype(np.float32)).astype(np.float64)
+            with np.errstate(over="ignore"):  # what is too large for single precision is not asked about
+                least = 4 * np.spacing(np.abs(held).astype(np.float32)).astype(np.float64)
             step = np.ones(len(held)) if whole else np.maximum(STEP * float(values.std()), least)
             # Nothing outside the range of the candidates is asked about: a logarithm is not defined everywhere.
             chosen = (
@@ -310,11 +311,6 @@ class AskedBeside:
     def too_many(candidates: Records) -> bool:
         """Whether there are more candidates than are asked about."""
         return len(candidates) > MOST_CANDIDATES or candidates.features.size > MOST_NUMBERS
-
-    @property
-    def n_asked(self) -> int:
-        """Queries about changed records."""
-        return sum(len(one.features) for one in self.records)
 
     @property
     def names(self) -> set[str]:

@@ -750,11 +750,11 @@ def train_shadows(case: Case) -> ShadowModels:
         if not asked.records or not (isinstance(table, str) or table.failures):
             break
         left = fewer(case, asked)
-        if left.n_asked == asked.n_asked:
+        if left.records == asked.records:  # each by itself: of as many queries some may be others
             continue
         before, names = table, asked.names
         table, asked = _trained_shadows(case, case.shadow_job_of(case.n_shadows, left)), left
-        if _n_failed(table, case) < _n_failed(before, case):
+        if lost is refused or _n_failed(table, case) < _n_failed(before, case):
             lost |= names - left.names
     if isinstance(table, str):
         return ShadowModels(None, table)
@@ -782,8 +782,8 @@ def _answered(case: Case, asked: AskedBeside) -> AskedBeside:
     train = case.what.train
     try:
         model = trained(case.learner, Records(train.features, train.labels, asked.schema, train.ids), seed=0).model
-    except (DataError, ModelError):
-        return _nothing_beside(case, asked)
+    except (DataError, ModelError):  # which says nothing of what it would answer
+        return asked
     features = case.candidates.features
     return asked.answered(features, lambda queries: answers(model, queries, len(train.schema.classes)))
 
