@@ -31,7 +31,7 @@ X, X_holdout = rng.normal(size=(2, 60, 2))
 y, y_holdout = (X[:, 0] > 0).astype(int), (X_holdout[:, 0] > 0).astype(int)
 data = {"train": (X, y), "holdout": (X_holdout, y_holdout)}
 loose = Settings(n_shadows=8, rule=ReleaseRule(dtp=None, advantage=0.9))
-tight = Settings(n_shadows=8, rule=ReleaseRule(dtp=None, advantage=0.3))
+tight = Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=0.3))
 neighbour = KNeighborsClassifier(1).fit(X, y)
 bayes = GaussianNB().fit(X, y)
 """
@@ -45,9 +45,10 @@ kind = "recipe"
 name = "naive-bayes"
 
 [attacks]
-shadow_models = 8
+shadow_models = 4
 
 [rule]
+attacks = ["gap", "loss-threshold"]
 dtp = "none"
 advantage = 0.9
 """
