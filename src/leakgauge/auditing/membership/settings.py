@@ -74,8 +74,8 @@ class MembershipSettings(Checked):
             functions of the user's or :class:`~leakgauge.membership.MembershipAttack` (see
             :func:`leakgauge.membership.own_attack`), ``"module:name"`` for one, or the name of an installed one. Where
             one of ours is left out that could have been carried out, nothing passes unless the rule says which suffice.
-        n_shadows: shadow models, at least 4; 0 for none, which leaves out attacks as ``attacks`` does. ``None``: 32, or
-            fewer where the budget does not allow that.
+        n_shadows: shadow models, at least 4, and 8 for a pass; 0 for none, which leaves out attacks as ``attacks``
+            does. ``None``: 32, or fewer where the budget does not allow that, and then 8 at least.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
             trained, or where sensitive attributes are inferred, and otherwise none. With more than a fifth the tail
