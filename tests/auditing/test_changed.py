@@ -497,7 +497,7 @@ JUMPING = [
 @pytest.mark.parametrize("model", JUMPING)
 def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge of a bin, a landmark, and a threshold halfway between two tell whose they are, by outputs alone."""
-    monkeypatch.setattr("leakgauge.auditing.membership.measurement.stored", lambda case: None)
+    monkeypatch.setattr("leakgauge.auditing.membership.shadows.stored", lambda case: None)
     X, y = noisy(1200, 4)
     result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=SETTINGS)
     found = in_games(result)

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, QuantileTransformer
 
 from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import RELEASED_MEASURE
-from leakgauge.auditing.membership.measurement import unseen_categories
+from leakgauge.auditing.membership.nearby import unseen_categories
 from leakgauge.records import Records
 
 N = 300

@@ -14,16 +14,9 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.measurement import (
-    ShadowModels,
-    n_set_aside,
-    nearby,
-    train_shadows,
-    unseen_categories,
-    wants_copies,
-    wants_models_without,
-    wants_shadows,
-)
+from leakgauge.auditing.membership.nearby import nearby, unseen_categories
+from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_models_without, wants_shadows
+from leakgauge.auditing.membership.shadows import ShadowModels, train_shadows
 from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline

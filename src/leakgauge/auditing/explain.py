@@ -16,7 +16,7 @@ import numpy as np
 
 from leakgauge.attributes.imputation import N_TREES
 from leakgauge.auditing.case import N_ASKED_AGAIN, opened, released_kind
-from leakgauge.auditing.membership.measurement import n_set_aside, wants_copies, wants_shadows
+from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_shadows
 from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Question

@@ -38,21 +38,22 @@ from leakgauge.auditing.membership.groups import by_groups, check_groups
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
     Attacked,
-    PerRecord,
     association,
     carry_out,
     exposed,
     gather,
-    learns,
-    left_out,
-    per_record,
-    possible_attacks,
     strongest,
     usual_error,
+)
+from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
+from leakgauge.auditing.membership.selection import (
+    learns,
+    left_out,
+    possible_attacks,
     wants_copies,
     wants_models_without,
 )
-from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
+from leakgauge.auditing.membership.shadows import PerRecord, per_record
 from leakgauge.auditing.membership.stored import STORED, unread
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
