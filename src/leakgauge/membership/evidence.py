@@ -271,11 +271,6 @@ class MembershipEvidence:
             return self.shadows
         return self.shadows.rows(np.array([m for m in range(len(self.shadows)) if m not in lost], dtype=np.int64))
 
-    @property
-    def binned_shadows(self) -> Floats:
-        """The shadow models' probabilities as bin centres, ``[models, n, k]``."""
-        return self.in_bins(self.shadow_table.log_probabilities)
-
     def in_bins(self, log_probabilities: Floats) -> Floats:
         """Probabilities as bin centres, of any shape."""
         return bin_centres(_probabilities(log_probabilities), self.width)
