@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -35,10 +35,13 @@ from leakgauge.auditing.membership.changed import (
     SomeScores,
     _of_one_unit,
     _shared_out,
+    _unheard,
+    read_as_names,
 )
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
+from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, FunctionRegression, wrap
 from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
@@ -84,7 +87,7 @@ def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Pa
     assert found.reason.startswith("what only few records have identifies training records")
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
-    assert lira.games.tail_by == "few"
+    assert lira.games.tail_by == ("few" if n_alone == 20 else "words")  # many names of two words each
     others = [one for one in result.findings if one.measure != GAMES_TAIL_MEASURE]
     assert all(one.verdict is not Verdict.FAILS for one in others)
     path = tmp_path / "result.json"
@@ -424,13 +427,19 @@ def test_a_word_of_two_where_a_word_of_one_is_left_out() -> None:
     assert found.remedy.startswith("group rare categories, leave out words that few texts have")
 
 
+def values(answers: np.ndarray, members: np.ndarray | None = None) -> PredictionTable:
+    """Answers of models ``[m, n, 1]`` that were trained on these, by default on all."""
+    sets = np.ones(answers.shape[:2], dtype=bool) if members is None else members
+    return PredictionTable(answers, AnswerKind.VALUES, DenseSubsets(sets), np.zeros(len(sets), dtype=np.int64), "")
+
+
 def test_what_fewest_have_counts_of_what_moves_outputs_at_all() -> None:
     asked = AskedBeside(
         (HeldByFew(np.array([0]), np.zeros((1, 1))), HeldByFew(np.array([1]), np.zeros((1, 1)))), SCHEMA
     )
     own = np.array([[[1.0], [2.0]], [[1.0], [2.0]], [[1.0], [2.0]]])
     changed = np.array([[[1.0], [1.5]], [[0.75], [1.5]], [[1.0], [2.0]]])
-    found = asked.scores(AnswerKind.VALUES, own, changed, np.zeros(2))
+    found = asked.scores(values(own), changed, np.zeros(2))
     assert sorted(found) == ["few"]
     assert found["few"].rows.tolist() == [0, 1]
     assert found["few"].values.tolist() == [[-1.0, 0.5], [0.25, -1.0], [-1.0, 0.0]]
@@ -550,7 +559,7 @@ def test_a_large_unit_of_values_moves_nothing() -> None:
         (HeldByFew(np.array([0]), np.zeros((1, 1))), HeldByFew(np.array([1]), np.zeros((1, 1)))), SCHEMA
     )
     own, changed = np.array([[[1e12], [2e12]]]), np.array([[[1e12 + 1e-4], [1e12]]])
-    found = asked.scores(AnswerKind.VALUES, own, changed, labels)["few"]
+    found = asked.scores(values(own), changed, labels)["few"]
     assert found.values.tolist() == [[-1.0, 1.0]]
 
 
@@ -590,7 +599,7 @@ def test_numbers_next_to_a_records_own() -> None:
     assert next_two[:-1, 0] == pytest.approx((everyone[1:-2, 0] + everyone[3:, 0]) / 2)
     assert next_two[-1, 0] == next_one[-1, 0]  # there is no further one
     assert next_one[:, 1].tolist() == [5 * i + 2 for i in range(1, n - 1)]
-    assert next_two[:-1, 1].tolist() == [5 * i + 5 for i in range(1, n - 2)]
+    assert next_two[:-1, 1].tolist() == own[:-1, 1].tolist()  # halfway is the number of the one in between
     assert (own[:, 0] - below[:, 0])[:3] == pytest.approx(step, rel=1e-3)
     assert (own[:, 1] - below[:, 1]).tolist() == [1.0] * (n - 2)
     assert (above + below) == pytest.approx(2 * own)
@@ -702,6 +711,107 @@ def test_exact_fits_tell_whom_a_model_was_trained_on(model: Any) -> None:
     assert found.reason.startswith("outputs that are equally right about several records identify training records")
 
 
+def notes(n: int, n_alone: int) -> pd.DataFrame:
+    """Of n notes most are one of three; the others are of common words, and so many have a word of their own."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    note = rng.choice(["no complaints", "routine visit", "follow up"], n).astype(object)
+    free, common = rng.permutation(n)[: 4 * n // 10], [f"common{chr(97 + i)}" for i in range(25)]
+    note[free] = [" ".join(rng.choice(common, 12)) for _ in free]
+    note[free[:n_alone]] += [f" name{i}" for i in range(n_alone)]
+    table["note"], table["y"] = note, rng.poisson(np.exp(0.3 * table.a + 0.5))
+    return table
+
+
+@pytest.mark.parametrize("n_alone", [40, 0])
+def test_a_word_that_stands_in_one_of_few_free_texts(n_alone: int) -> None:
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (CountVectorizer(), "note"))
+    found = in_games(audited(make_pipeline(columns, PoissonRegressor(alpha=1.0)), notes(1000, n_alone)))
+    assert found.verdict is (Verdict.FAILS if n_alone else Verdict.PASSES)
+
+
+def numbered(kind: str, n: int, n_few: int, n_holders: int) -> pd.DataFrame:
+    """Ten numbers that many have, and so many that a few have each; as whole numbers, others, or dates."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(n, 2)), columns=["a", "b"])
+    code = rng.integers(0, 10, n) * 100 + 1000
+    few = rng.permutation(n)[: n_few * n_holders]
+    code[few] = np.repeat(2000 + 7 * np.arange(n_few), n_holders)
+    if kind == "date":
+        table["code"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(code, unit="D")
+    else:
+        table["code"] = code + (0.5 if kind == "float" else 0)
+    table["y"] = rng.poisson(np.exp(0.3 * table.a + 0.5))
+    return table
+
+
+def one_hot_codes(**encoding: Any) -> Any:
+    columns = make_column_transformer((StandardScaler(), ["a", "b"]), (OneHotEncoder(**encoding), ["code"]))
+    return make_pipeline(columns, PoissonRegressor(alpha=1.0))
+
+
+@pytest.mark.parametrize(("n_few", "n_holders"), [(20, 1), (30, 2)])
+@pytest.mark.parametrize("kind", ["int", "float", "date"])
+def test_numbers_that_are_encoded_as_categories(kind: str, n_few: int, n_holders: int) -> None:
+    """Evenly spaced, too: halfway between two of them there is a third."""
+    found = in_games(audited(one_hot_codes(handle_unknown="ignore"), numbered(kind, 800, n_few, n_holders)))
+    assert found.verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_null_categories_of_two_that_are_not_encoded_tell_nobody(seed: int) -> None:
+    """All that few have is one category."""
+    table = numbered("int", 800, 30, 2).sample(frac=1.0, random_state=seed).reset_index(drop=True)
+    found = in_games(audited(one_hot_codes(handle_unknown="infrequent_if_exist", min_frequency=20), table))
+    assert found.verdict is Verdict.PASSES
+
+
+def test_which_columns_of_numbers_are_names() -> None:
+    table = numbered("float", 400, 20, 1)
+    table["unread"], table["cut"] = table.code, table.a
+    held = Records.from_frame(table, target="y", task="regression")
+    columns = make_column_transformer(
+        (StandardScaler(), ["a", "b"]), (OneHotEncoder(handle_unknown="ignore"), ["code"]), (Binarizer(), ["cut"])
+    )
+    model = wrap(make_pipeline(columns, PoissonRegressor(alpha=1.0)).fit(table[:200], table.y[:200]), held.schema)
+
+    def ask(queries: np.ndarray) -> np.ndarray:
+        return np.asarray(model.predict(queries))[:, None]
+
+    names = [held.schema.columns[place].name for place in read_as_names(held, ask)]
+    assert names == ["code"]
+
+    def refuses(queries: np.ndarray) -> np.ndarray:
+        raise DataError("unknown")
+
+    assert read_as_names(held, refuses) == []
+
+
+def test_numbers_that_are_none_of_those_known() -> None:
+    assert _unheard(np.array([0.0, 1.0, 2.0, 3.0])) == [4.0, 5.0]
+    some = _unheard(np.array([0.0, 10.0, 20.0, 30.0, 31.0]))
+    assert some == [15.0, 25.0, 32.0, 33.0]
+    assert _unheard(np.array([0.5, 1.0, 1.5, 2.5])) == [1.25, 2.0, 3.5, 4.5]
+
+
+def test_what_several_have_tells_which_of_them_were_in_a_training_set() -> None:
+    """Two records have a category: outputs move by 1 for the first, by 3 for the second, by 4 for both."""
+    members = np.array([[1, 0], [0, 1], [1, 1], [0, 0]] * 2, dtype=bool)
+    moved = members @ np.array([1.0, 3.0]) + 1e-3 * np.arange(8)
+    held = HeldByFew(np.array([0, 1]), np.zeros((2, 1)), 2)
+    own = np.repeat(moved[:, None, None], 2, axis=1)
+    first_half = np.arange(8) < 4
+    found = held.likeness(AnswerKind.VALUES, own, np.zeros((8, 2, 1)), np.array([-1.0, 1.0]), members, first_half)
+    assert (found[members] > 100).all()
+    assert (found[~members] < 0.01).all()
+    none = held.likeness(AnswerKind.VALUES, own, own, np.array([-1.0, 1.0]), members, first_half)
+    assert none.tolist() == [[0.0, 0.0]] * 8
+    always = held.likeness(
+        AnswerKind.VALUES, own, np.zeros((8, 2, 1)), np.array([-1.0, 1.0]), np.ones((8, 2), dtype=bool), first_half
+    )
+    assert always.tolist() == [[0.0, 0.0]] * 8  # nothing to compare with
+
+
 def test_widths_of_outputs_in_common() -> None:
     """Absolute errors 1, 1.1, 1.3, 1.6, 5 and infinity: four lie within 0.6 of each other."""
     errors = np.array([1.6, 5.0, -1.0, np.inf, 1.1, -1.3])
@@ -761,4 +871,4 @@ def test_a_number_that_names_something_in_code_of_the_users_own(known: bool) -> 
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
     assert found.verdict is (Verdict.FAILS if known else Verdict.PASSES)
-    assert not known or lira.games.tail_by == "ids"
+    assert not known or lira.games.tail_by == "names"

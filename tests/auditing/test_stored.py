@@ -11,20 +11,29 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, GradientBoostingClassifier, VotingClassifier
+from sklearn.decomposition import PCA
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    VotingClassifier,
+)
 from sklearn.feature_selection import SelectFromModel
 from sklearn.impute import SimpleImputer
-from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
     KBinsDiscretizer,
+    MaxAbsScaler,
     MinMaxScaler,
     OneHotEncoder,
     QuantileTransformer,
+    RobustScaler,
     SplineTransformer,
     StandardScaler,
 )
@@ -35,7 +44,7 @@ from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.question import REFUSED
-from leakgauge.auditing.membership.stored import READERS, STORED, is_told, scores_of_tree, shares
+from leakgauge.auditing.membership.stored import READERS, STORED, _middles, is_told, scores_of_tree, shares
 from leakgauge.report import render_html
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
@@ -77,6 +86,9 @@ MEDIAN = SimpleImputer(strategy="median")
         make_pipeline(make_column_transformer((MEDIAN, ["c2", "c3", "c4", "c5", "c6"])), LogisticRegression(C=0.1)),
         make_pipeline(SimpleImputer(strategy="most_frequent"), LogisticRegression(C=0.1)),
         make_pipeline(MinMaxScaler(clip=True), LogisticRegression(C=0.1)),
+        make_pipeline(MinMaxScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
+        make_pipeline(MaxAbsScaler(), FunctionTransformer(np.cbrt), LogisticRegression(C=0.1)),
+        make_pipeline(RobustScaler(), make_union(PCA(2), RBFSampler(random_state=0)), LogisticRegression(C=0.1)),
         make_pipeline(Nystroem(gamma=0.05, n_components=20, random_state=0), LogisticRegression(C=0.01)),
         make_pipeline(StandardScaler(), Nystroem(gamma=0.05, n_components=20), LogisticRegression(C=0.01)),
         DecisionTreeClassifier(max_depth=1),
@@ -101,6 +113,9 @@ def test_a_stored_number_tells_whose_it_is(model: Any) -> None:
         make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(C=0.1)),
         make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression(C=0.1)),
         make_pipeline(MinMaxScaler(), LogisticRegression(C=0.1)),
+        make_pipeline(FunctionTransformer(np.cbrt), MinMaxScaler(), LogisticRegression(C=0.1)),
+        make_pipeline(RobustScaler(), FunctionTransformer(), PCA(3), MaxAbsScaler(), LogisticRegression(C=0.1)),
+        make_pipeline(StandardScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
         ExtraTreeClassifier(max_depth=3, min_samples_leaf=60, random_state=0),
     ],
     ids=str,
@@ -262,6 +277,20 @@ def test_a_tree_behind_a_transformed_target() -> None:
     tree = DecisionTreeRegressor(max_depth=2, min_samples_leaf=60)
     result = audited(TransformedTargetRegressor(tree, func=np.cbrt, inverse_func=lambda y: y**3), table)
     assert told_by(result) == STORED
+
+
+@pytest.mark.parametrize(("loss", "n_trees"), [("absolute_error", 5), ("quantile", 5), ("absolute_error", 1)])
+def test_leaves_that_are_medians_of_what_records_are_off(loss: str, n_trees: int) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, 2, (1000, 3)).astype(float)
+    y = X[:, 0] - 0.5 * X[:, 1] + 0.3 * X[:, 2] + rng.normal(size=1000)
+    model = GradientBoostingRegressor(loss=loss, alpha=0.8, n_estimators=n_trees, random_state=0)
+    result = audit(model, train=(X[:500], y[:500]), holdout=(X[500:], y[500:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.FAILS
+    fitted = model.fit(X[:499], y[:499])
+    found = _middles(fitted, X, y)
+    assert (found[:500] == 1).sum() >= 4
+    assert (found[500:] == 1).sum() == 0
 
 
 @pytest.mark.parametrize("n_trees", [1, 3])

@@ -11,14 +11,15 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
-from leakgauge.auditing.membership.changed import AskedBeside
+from leakgauge.auditing.membership.changed import AskedBeside, read_as_names
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import ConfigError
+from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership.without import PlannedWithout
-from leakgauge.models import AnswerKind
-from leakgauge.models.sklearn import is_smooth
+from leakgauge.models import AnswerKind, answers
+from leakgauge.models.endpoints import RemoteModel
+from leakgauge.models.sklearn import is_smooth, reads_words
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import (
@@ -37,6 +38,7 @@ from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
+from leakgauge.training.learners import trained
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,24 @@ class Outline:
         learner = self.what.learner
         known = isinstance(learner, SklearnLearner)
         smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
-        return AskedBeside.of(self.candidates, self.drawn, smooth=smooth, texts=known)
+        words = isinstance(learner, SklearnLearner) and reads_words(learner.estimator)
+        return AskedBeside.of(
+            self.candidates, self.drawn, smooth=smooth, texts=known, words=words, names=self._names(smooth=smooth)
+        )
+
+    def _names(self, *, smooth: bool) -> list[int]:
+        """Columns of numbers that the audited model, or one trained for it, takes for names."""
+        learner, model, train = self.what.learner, self.what.model, self.what.train
+        columns = train.schema.columns
+        if learner is None or smooth or all(one.is_categorical for one in columns):
+            return []
+        try:
+            if model is None or model.may_remember or isinstance(model, RemoteModel):
+                model = trained(learner, train, seed=0).model
+            own, n_classes = model, len(train.schema.classes)
+            return read_as_names(self.candidates, lambda queries: answers(own, queries, n_classes))
+        except (DataError, ModelError):
+            return []
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:

@@ -324,7 +324,7 @@ def everyone_as_target(
             held = _evidence(table, labels, model, shadows, width, seed)
             return replace(held, features=features, columns=columns, models_without=models_without)
 
-        first_half = _first_half(table)
+        first_half = first_half_of(table)
         scores = _by_halves(attack.train, table, playing, first_half, held_by_halves)
         first_half = first_half[playing]
     elif attack.together is not None:
@@ -369,7 +369,7 @@ def _by_halves(
     return scores
 
 
-def _first_half(table: PredictionTable) -> NDArray[np.bool_]:
+def first_half_of(table: PredictionTable) -> NDArray[np.bool_]:
     """The first half of the models. Complements are in the same half, and so play no shadow for each other."""
     _, complements = _opposed(table.members, np.arange(len(table)))
     own = np.arange(len(table))

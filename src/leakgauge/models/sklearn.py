@@ -82,6 +82,11 @@ def is_smooth(estimator: Any) -> bool:
     return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
 
 
+def reads_words(estimator: Any) -> bool:
+    """Whether a part of an estimator splits texts into words, as vectorizers do."""
+    return any(hasattr(part, "get_params") and hasattr(part, "build_analyzer") for part in parts_of(estimator))
+
+
 def parts_of(estimator: Any) -> list[Any]:
     """Return an estimator and all its settings, those of its parts among them."""
     with user_code(name_of(estimator), "get_params"):

@@ -14,7 +14,7 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -26,9 +26,11 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import likelihood_ratio
+from leakgauge.membership.game import first_half_of
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Schema, Units
-from leakgauge.records.columns import FLOATS, INTEGERS, Value
+from leakgauge.records.columns import FLOATS, INTEGERS, Column, Value
+from leakgauge.training import PredictionTable
 
 FEWEST = 8
 """Units that can be asked about: with half of fewer in a training set nothing can be shown."""
@@ -55,7 +57,13 @@ N_USUAL = 9
 MOST_PLACES = 1_000_000
 """The largest whole number that is taken for the place of something."""
 
+SHARED = "shared"
+"""Name of the scores by what several have."""
+
 WORD = re.compile(r"\w+")
+
+SOME_TEXTS = 0.1
+"""Different texts, of several words, for each record: from so many on a column is of texts, and not of categories."""
 
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
@@ -74,10 +82,12 @@ class ChangedRecords(ABC):
     Args:
         rows: of the candidates, ascending ``[e]``.
         features: of these in one way after the other ``[s * e, d]``.
+        n_holders: how many units have together what was changed.
     """
 
     rows: Indices
     features: Floats
+    n_holders: int = 1
     name: ClassVar[str]
 
     __repr__ = shapes
@@ -91,6 +101,12 @@ class ChangedRecords(ABC):
             changed: of the same models about the changed ones ``[m, s * e, k]``.
             labels: of the candidates ``[n]``.
         """
+        return self._moved(*self._signals(kind, own, changed, labels))
+
+    def _signals(
+        self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]
+    ) -> tuple[Floats, Floats]:
+        """What is said of these ``[m, e]``, and of them changed ``[m, s, e]``, see :meth:`scores`."""
         n_models, known = len(own), labels[self.rows]
         unit = float(labels.astype(np.float64).std()) or 1.0
 
@@ -99,7 +115,7 @@ class ChangedRecords(ABC):
             return told.reshape(n_models, -1, len(self.rows))
 
         ways = signal(changed.reshape(-1, len(self.rows), own.shape[-1]))
-        return self._moved(signal(own[:, self.rows])[:, 0], ways)
+        return signal(own[:, self.rows])[:, 0], ways
 
     def where(self, own: Floats, answered: Callable[[Floats], bool]) -> Self:
         """Those of the changes about which a model answers: in columns that may be changed, and of records for itself.
@@ -192,14 +208,67 @@ class HeldByFew(ChangedRecords):
         changed = changed[: N_OTHERS if n_holders == 1 else N_OTHERS // 2]
         if not _differ(changed, changed[0]).any():
             changed = changed[:1]
-        return cls(rows, changed.reshape(-1, changed.shape[-1]))
+        return cls(rows, changed.reshape(-1, changed.shape[-1]), n_holders)
+
+    def likeness(
+        self,
+        kind: AnswerKind,
+        own: Floats,
+        changed: Floats,
+        labels: NDArray[np.generic],
+        members: Flags,
+        first_half: Flags,
+    ) -> Floats:
+        """How much more an output moves as in models with the record than as in those without ``[m, e]``, at least 0.
+
+        Of what several have an output tells which of them were in a training set. The distance to the nearest of the
+        models without the record over that to the nearest of those with it, among the models of the other half.
+
+        Args:
+            kind: as :meth:`scores`, with what follows.
+            own: of some models.
+            changed: of the same models.
+            labels: of the candidates.
+            members: whom they were trained on ``[m, n]``.
+            first_half: which of them judge the others ``[m]``.
+        """
+        moves, inside = self._least(*self._signals(kind, own, changed, labels)), members[:, self.rows]
+        found = np.zeros(moves.shape)
+        for model, half in enumerate(first_half):
+            others = first_half != half
+            with np.errstate(invalid="ignore"):  # both infinite
+                distances = np.abs(moves[others] - moves[model])
+            kinds = ~inside[others], inside[others]
+            without, with_it = (np.where(one, distances, np.inf).min(axis=0, initial=np.inf) for one in kinds)
+            found[model] = np.where(np.isfinite(without), without / (with_it + MOVED), 0.0)
+        return found
 
     def _moved(self, own: Floats, ways: Floats) -> Floats:
-        return np.asarray(np.abs(own[:, None] - ways).min(axis=1))
+        return np.abs(self._least(own, ways))
+
+    @staticmethod
+    def _least(own: Floats, ways: Floats) -> Floats:
+        """The smallest of the changes, with its sign."""
+        changes = own[:, None] - ways
+        return np.take_along_axis(changes, np.abs(changes).argmin(axis=1)[:, None], axis=1)[:, 0]
+
+
+class HeldWords(HeldByFew):
+    """The same of words in texts."""
+
+    name = "words"
 
 
 class HeldAsText(HeldByFew):
     """The same where a model may take a whole text for a category: it is that of others."""
+
+    name = "texts"
+
+
+class HeldAsName(HeldByFew):
+    """The same of numbers, or points of time, that a model takes for categories: see :func:`read_as_names`."""
+
+    name = "names"
 
 
 class HeldAsNumber(HeldByFew):
@@ -218,18 +287,19 @@ class Beside(ChangedRecords):
     name = "beside"
 
     @classmethod
-    def of(cls, candidates: Records, units: Units) -> Beside | None:
+    def of(cls, candidates: Records, units: Units, names: Collection[int] = ()) -> Beside | None:
         """Some of the candidates; ``None`` where they are too few.
 
         Args:
             candidates: to look at.
             units: which of them are in training sets together.
+            names: places of columns that are names: next to one there is nothing.
         """
         rows = _some(np.arange(len(candidates)), MOST_BESIDE)
         centres = np.repeat(candidates.features[None, rows], 1 + N_NEXT, axis=0)
         steps = np.zeros(centres.shape[1:])
         for place, column in enumerate(candidates.schema.columns):
-            if column.is_categorical or column.dtype not in INTEGERS | FLOATS:
+            if column.is_categorical or column.dtype not in INTEGERS | FLOATS or place in names:
                 continue
             values = np.sort(candidates.features[:, place])
             values = values[np.isfinite(values)]
@@ -250,7 +320,10 @@ class Beside(ChangedRecords):
             for centre in centres[1:]:
                 further = values[np.minimum(np.searchsorted(values, further, "right"), len(values) - 1)]
                 middle = (held[chosen] + further) / 2
-                centre[chosen, place] = np.floor(middle) if whole else middle
+                middle = np.floor(middle) if whole else middle
+                # Where that is the number of another one outputs there tell of this one.
+                taken = values[np.minimum(np.searchsorted(values, middle), len(values) - 1)] == middle
+                centre[chosen, place] = np.where(taken, held[chosen], middle)
         own = steps.any(axis=1)
         rows, centres, steps = rows[own], centres[:, own], steps[own]
         if len(np.unique(units.of_row[rows])) < FEWEST:
@@ -279,7 +352,16 @@ class AskedBeside:
     __repr__ = shapes
 
     @classmethod
-    def of(cls, candidates: Records, units: Units, *, smooth: bool, texts: bool = True) -> AskedBeside:
+    def of(
+        cls,
+        candidates: Records,
+        units: Units,
+        *,
+        smooth: bool,
+        texts: bool = True,
+        words: bool = False,
+        names: Collection[int] = (),
+    ) -> AskedBeside:
         """About some of the candidates.
 
         Args:
@@ -288,24 +370,33 @@ class AskedBeside:
             smooth: whether outputs are known to neither jump nor bend at numbers of training records.
             texts: whether models read texts, so that they can be asked about new ones, and not their codes; others may
                 take whole numbers for names.
+            words: whether they are known to split texts into words.
+            names: places of columns of numbers that they take for names.
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
-        of_texts = [*_Texts.among(candidates, units)] if texts else []
-        places = {one.place for one in of_texts}
+        of_texts = [*_Texts.among(candidates, units, few=words)] if texts else []
+        mostly = {place for place in range(len(candidates.schema.columns)) if _is_text(candidates, place)}
         categories = [*_Categories.among(candidates, units)]
-        held: list[_Categories | _Texts] = [*(one for one in categories if one.place not in places), *of_texts]
-        few = [HeldByFew.of(candidates, units, held, n_holders) for n_holders in HOLDERS]
-        # A model may take a text as a whole, for a category: asked last, which counts where nothing else moves outputs.
-        few += [HeldAsText.of(candidates, units, [one for one in categories if one.place in places])] if places else []
-        beside = None if smooth else Beside.of(candidates, units)
-        whole = [] if texts else list(_Categories.whole(candidates, units))
-        ids = [HeldAsNumber.of(candidates, units, whole, n_holders) for n_holders in HOLDERS if whole]
+        kinds: list[tuple[type[HeldByFew], Sequence[_Categories | _Texts]]] = [
+            (HeldByFew, [one for one in categories if not (texts and one.place in mostly)]),
+            (HeldWords, of_texts),
+            (HeldAsText, [one for one in categories if texts and one.place in mostly]),
+            (HeldAsName, [_Categories.of(candidates, units, place) for place in names]),
+            (HeldAsNumber, [] if texts else [*_Categories.whole(candidates, units)]),
+        ]
+        asked: list[ChangedRecords | None] = [
+            kind.of(candidates, units, columns, n_holders)
+            for kind, columns in kinds
+            for n_holders in HOLDERS
+            if columns or (kind is HeldByFew and n_holders == 1)
+        ]
+        asked.append(None if smooth else Beside.of(candidates, units, names))
         columns = list(candidates.schema.columns)
         for one in of_texts:
             columns[one.place] = replace(columns[one.place], categories=tuple(one.places))
         schema = replace(candidates.schema, columns=tuple(columns)) if of_texts else candidates.schema
-        return cls(tuple(one for one in (*few, *ids, beside) if one is not None), schema)
+        return cls(tuple(one for one in asked if one is not None), schema)
 
     @staticmethod
     def too_many(candidates: Records) -> bool:
@@ -339,26 +430,28 @@ class AskedBeside:
         """All queries: the candidates, and after them the changed ones."""
         return np.concatenate([features, *(one.features for one in self.records)]) if self.records else features
 
-    def scores(
-        self, kind: AnswerKind, own: Floats, changed: Floats, labels: NDArray[np.generic]
-    ) -> dict[str, SomeScores]:
+    def scores(self, table: PredictionTable, changed: Floats, labels: NDArray[np.generic]) -> dict[str, SomeScores]:
         """Scores in some models, by the name of what was changed.
 
-        What fewest have counts, of what moves outputs of a model at all.
+        What fewest have counts, of what moves outputs of a model at all; and by itself what several have.
 
         Args:
-            kind: of the answers.
-            own: of the models about the candidates ``[m, n, k]``.
+            table: answers of the models about the candidates.
             changed: of the same models about the changed ones, all after each other ``[m, q, k]``.
             labels: of the candidates ``[n]``.
         """
-        found, start = dict[str, SomeScores](), 0
+        found, shared, start = dict[str, SomeScores](), np.full((len(table), len(labels)), -1.0), 0
+        first_half = first_half_of(table)
         for one in self.records:
-            moved = one.scores(kind, own, changed[:, start : start + len(one.features)], labels)
+            about = table.kind, table.answers, changed[:, start : start + len(one.features)], labels
             start += len(one.features)
-            before = found.get(one.name)
+            moved, before = one.scores(*about), found.get(one.name)
             found[one.name] = SomeScores(one.rows, moved) if before is None else before.or_else(one.rows, moved)
-        return found
+            if isinstance(one, HeldByFew) and one.n_holders > 1:
+                likeness = one.likeness(*about, table.members, first_half)
+                shared[:, one.rows] = np.maximum(shared[:, one.rows], likeness)
+        rows = np.flatnonzero(shared.max(axis=0, initial=-1.0) >= 0)
+        return found | ({SHARED: SomeScores(rows, shared[:, rows])} if len(rows) else {})
 
 
 def _differ(some: Floats, others: Floats) -> Flags:
@@ -380,6 +473,42 @@ def _shared_out(held: Sequence[Indices], most: int) -> Indices:
     return chosen
 
 
+def read_as_names(candidates: Records, ask: Callable[[Floats], Floats]) -> list[int]:
+    """Columns of numbers, or of points of time, that a model takes for categories: it answers alike to all new ones.
+
+    Args:
+        candidates: of whom a model was trained on some.
+        ask: from queries to its answers ``[m, k]``; raises what the model raises.
+    """
+    found = []
+    for place, column in enumerate(candidates.schema.columns):
+        held = candidates.features[:, place]
+        rows = _some(np.flatnonzero(np.isfinite(held)), N_TRIED)
+        values = np.unique(held[np.isfinite(held)])
+        if column.is_categorical or len(values) <= N_OTHERS or not (new := _unheard(values)):
+            continue
+        asked = np.repeat(candidates.features[None, rows], 1 + len(new), axis=0)
+        asked[1:, :, place] = np.array(new)[:, None]
+        try:
+            own, first, *others = ask(asked.reshape(-1, asked.shape[-1])).reshape(len(asked), len(rows), -1)
+        except (DataError, ModelError):
+            continue
+        alike = [np.allclose(first, other, rtol=0, atol=MOVED) for other in (own, *others)]
+        if alike == [False] + [True] * len(others):
+            found.append(place)
+    return found
+
+
+def _unheard(values: Floats) -> list[float]:
+    """Some numbers that are none of these, which rise: in two gaps between them, and beyond."""
+    whole = bool((values == np.floor(values)).all())
+    middles = (values[:-1] + values[1:]) / 2
+    middles = np.setdiff1d(np.floor(middles) if whole else middles, values)
+    inside = [float(middles[len(middles) * place // 3]) for place in (1, 2)] if len(middles) > 2 else []
+    step = 1.0 if whole else float(np.diff(values).max())
+    return [*inside, float(values[-1]) + step, float(values[-1]) + 2 * step]
+
+
 @dataclass(frozen=True, eq=False)
 class _Categories:
     """A column of categories.
@@ -387,11 +516,13 @@ class _Categories:
     Args:
         place: of the column.
         codes: of each row, NaN for none ``[n]``.
-        times: how many units have each category ``[c]``.
+        different: the codes that there are, ascending ``[c]``.
+        times: how many units have each of them ``[c]``.
     """
 
     place: int
     codes: Floats
+    different: Floats
     times: Indices
 
     @classmethod
@@ -399,7 +530,7 @@ class _Categories:
         """Columns of categories among the candidates."""
         for place, column in enumerate(candidates.schema.columns):
             if column.is_categorical:
-                yield cls.of(candidates, units, place, len(column.categories))
+                yield cls.of(candidates, units, place)
 
     @classmethod
     def whole(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
@@ -410,27 +541,26 @@ class _Categories:
             if column.is_categorical or not len(known) or known.min() < 0 or known.max() > MOST_PLACES:
                 continue
             if (known == np.floor(known)).all():
-                yield cls.of(candidates, units, place, int(known.max()) + 1)
+                yield cls.of(candidates, units, place)
 
     @classmethod
-    def of(cls, candidates: Records, units: Units, place: int, n_codes: int) -> _Categories:
-        """The column at a place, of codes."""
-        codes = candidates.features[:, place]
-        own = np.ascontiguousarray(codes)  # by far faster to look through
-        known = ~np.isnan(own)
-        of_known = own[known].astype(np.int64)
+    def of(cls, candidates: Records, units: Units, place: int) -> _Categories:
+        """The column at a place, of codes or numbers."""
+        codes = np.ascontiguousarray(candidates.features[:, place])  # by far faster to look through
+        known = ~np.isnan(codes)
+        different, which = np.unique(codes[known], return_inverse=True)
         if not units.single:  # each of a unit's once
-            of_known = np.unique(of_known * len(units) + units.of_row[known]) // len(units)
-        return cls(place, codes, np.bincount(of_known, minlength=n_codes))
+            which = np.unique(which * len(units) + units.of_row[known]) // len(units)
+        return cls(place, codes, different, np.bincount(which, minlength=len(different)))
 
     def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
         """The column, rows with a category that so many have, and others of these in its place ``[s, rows]``."""
-        rare = np.flatnonzero(self.times == n_holders)
+        rare = self.different[self.times == n_holders]
         if len(rare) <= N_OTHERS:
             return self.place, np.zeros(0, dtype=np.int64), np.zeros((N_OTHERS, 0))
         held = np.flatnonzero(np.isin(self.codes, rare))
         which = np.searchsorted(rare, self.codes[held])
-        return self.place, held, np.stack([np.roll(rare, shift + 1)[which] for shift in range(N_OTHERS)]).astype(float)
+        return self.place, held, np.stack([np.roll(rare, shift + 1)[which] for shift in range(N_OTHERS)])
 
 
 def _numbers(candidates: Records, units: Units) -> Iterator[tuple[int, Indices, Floats]]:
@@ -477,11 +607,13 @@ class _Texts:
     times: Counter[str]
 
     @classmethod
-    def among(cls, candidates: Records, units: Units) -> Iterator[_Texts]:
-        """Columns of texts among the candidates."""
+    def among(cls, candidates: Records, units: Units, *, few: bool = False) -> Iterator[_Texts]:
+        """Columns of texts among the candidates; also where few of the records have one of their own."""
         for place, column in enumerate(candidates.schema.columns):
             texts = column.categories
-            if not column.is_categorical or not _is_text(candidates, place):
+            if not _is_text(candidates, place) and not (
+                _has_words(column) and (few or len(texts) > SOME_TEXTS * len(candidates))
+            ):
                 continue
             codes, times = candidates.features[:, place], Counter[str]()
             rows = np.flatnonzero(~np.isnan(codes))
@@ -522,6 +654,11 @@ def _ends(of_row: Indices) -> Indices:
 
 
 def _is_text(candidates: Records, place: int) -> bool:
-    """Whether the categories are texts, of which nearly every record has one of its own."""
+    """Whether the categories are texts, of which most records have one of their own."""
     known = candidates.schema.columns[place].categories
     return len(known) > len(candidates) / 2 and any(isinstance(one, str) for one in known)
+
+
+def _has_words(column: Column) -> bool:
+    """Whether some of the categories are of several words."""
+    return any(len(_words(one)) > 1 for one in column.categories)

@@ -110,6 +110,15 @@ REFUSED = {
         "Whether models store numbers of single records that outputs tell: the steps that may store them could not be "
         "fitted again, or not be read."
     ),
+    "words": (
+        "Whether outputs change with words that few records have: shadow models failed when asked about texts without "
+        "them."
+    ),
+    "texts": "Whether outputs change with whole texts: shadow models failed when asked about those of others.",
+    "names": (
+        "Whether outputs change with numbers that few records have and that stand for something: shadow models failed "
+        "when asked about those of others."
+    ),
     "ids": (
         "Whether outputs change with whole numbers that few records have: shadow models failed when asked about those "
         "of others."

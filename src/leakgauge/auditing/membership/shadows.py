@@ -87,7 +87,7 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(None, why_not)
     table, scores = released_answers(table, settings.release), dict[str, SomeScores]()
     if changed.shape[1] and not table.failures:
-        scores = asked.scores(table.kind, table.answers, changed, case.candidates.labels)
+        scores = asked.scores(table, changed, case.candidates.labels)
     try:
         found = None if table.failures else stored(case)
     except ModelError:

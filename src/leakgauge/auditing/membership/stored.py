@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -160,7 +161,7 @@ def _storing(estimator: Any) -> list[_Storing]:
     from sklearn.pipeline import make_pipeline
 
     before = [step for step in steps if hasattr(step, "transform")]  # not what draws records anew
-    return [_Storing(make_pipeline(*before))] * any(map(_stores, before))
+    return [_Storing(make_pipeline(*before))] * (any(map(_stores, before)) or _bends(estimator))
 
 
 def unread(estimator: Any) -> list[str]:
@@ -185,6 +186,37 @@ def _is_few_trees(part: Any) -> bool:
     return own and type(part).__name__.startswith(ENSEMBLES) and part.n_estimators <= FEW_TREES
 
 
+def _has_middles(part: Any) -> bool:
+    """Whether the leaves of few trees are medians, or other quantiles, of what single records are off."""
+    kind = "GradientBoostingRegressor"
+    return type(part).__name__ == kind and _is_few_trees(part) and part.loss in ("absolute_error", "quantile")
+
+
+def _bends(estimator: Any) -> bool:
+    """Whether a step scales by single records, and a later one is a curve whose shape no record decides.
+
+    A line through scaled numbers is one through the numbers themselves; a curve says how wide they were.
+    """
+    steps = steps_of(estimator)
+    if len(steps) == 1:
+        inner = [] if isinstance(estimator, type) else parts_of(estimator)[1:]
+        return any(len(steps_of(part)) > 1 and _bends(part) for part in inner if hasattr(part, "get_params"))
+    parts = [parts_of(step) if hasattr(step, "get_params") else [] for step in steps]
+    scales = [any(_named(part, RANGES) for part in some) for some in parts]
+    curves = [any(_is_curve(part) for part in some) for some in parts]
+    later = any(scales[first] and any(curves[first + 1 :]) for first in range(len(steps)))
+    return later or any(map(_bends, steps))
+
+
+def _is_curve(part: Any) -> bool:
+    return _named(part, CURVES) and getattr(part, "func", part) is not None
+
+
+def _named(part: Any, names: Container[str]) -> bool:
+    """Whether it is one of these estimators of scikit-learn, or of a class made from one."""
+    return any(kind.__name__ in names and kind.__module__.startswith("sklearn.") for kind in type(part).__mro__)
+
+
 def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
     from sklearn.base import clone
 
@@ -198,14 +230,20 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
 
     What selects columns says no more than which.
     """
+    bends = _bends(fitted)
+
+    def reader(part: Any) -> Reader | None:
+        return RANGES[type(part).__name__] if bends and type(part).__name__ in RANGES else _reader(part)
+
     for place in walk(fitted, seen, lambda place: _reader(place.value) is None and not hasattr(place.value, SELECTING)):
-        read = _reader(place.value)
-        if read is None or place.seen is None or not has_learned(place.value):
+        middles = _has_middles(place.value)
+        read = reader(place.value)
+        if not (read or middles) or place.seen is None or not has_learned(place.value):
             continue
         matrix = place.seen.matrix
         # A bag may give its members some of the columns.
         if matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None)):
-            yield read, place, matrix
+            yield read or partial(_middles, labels=place.seen.labels), place, matrix
 
 
 def _is_read(case: Case) -> Flags:
@@ -265,6 +303,20 @@ def _rows(step: Any, X: Floats) -> Floats:
     keys = [row.tobytes() for row in X + 0.0]
     _, which, times = np.unique(keys, return_inverse=True, return_counts=True)
     return np.asarray(np.array([key in kept for key in keys]) / times[which])
+
+
+def _middles(step: Any, X: Floats, labels: NDArray[Any]) -> Floats:
+    """What boosting begins with is the label of a record, or between two; a leaf how far one is off until then."""
+    told, found = step.init_.predict(X).astype(np.float64), np.zeros(len(X))
+    if isinstance(getattr(step.init_, "constant_", None), np.ndarray):
+        found = shares(labels, step.init_.constant_.ravel())
+    for tree in step.estimators_[:, 0]:
+        leaves, values = tree.apply(X), tree.tree_.value[:, 0, 0]
+        for leaf in np.unique(leaves):
+            rows = np.flatnonzero(leaves == leaf)
+            found[rows] = np.maximum(found[rows], shares(labels[rows] - told[rows], [values[leaf]]))
+        told += step.learning_rate * values[leaves]
+    return found
 
 
 def _thresholds(step: Any, X: Floats) -> Floats:
@@ -332,13 +384,26 @@ PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
 }
 """Settings of theirs with which outputs tell nothing of a single record, or another score sees it."""
 
+CURVES = (
+    "RBFSampler", "SkewedChi2Sampler", "AdditiveChi2Sampler", "PolynomialCountSketch", "Nystroem",
+    "FunctionTransformer",
+)  # fmt: skip
+"""Steps that make of each number one by a curve that they have from their settings."""
+
 ENSEMBLES = ("GradientBoosting", "RandomForest", "AdaBoost", "Bagging")
 
 TREES = ("DecisionTreeClassifier", "DecisionTreeRegressor")
 
+RANGES: dict[str, Reader] = {
+    "MinMaxScaler": _of_columns(lambda step: np.column_stack([step.data_min_, step.data_max_])),
+    "MaxAbsScaler": _of_columns(lambda step: np.column_stack([-step.max_abs_, step.max_abs_])),
+    "RobustScaler": _of_columns(lambda step: [np.nan] * step.n_features_in_ if step.center_ is None else step.center_),
+}
+"""Of those that scale by single records."""
+
 READERS: dict[str, Reader] = {
     "SimpleImputer": _of_columns(lambda step: step.statistics_),
-    "MinMaxScaler": _of_columns(lambda step: np.column_stack([step.data_min_, step.data_max_])),
+    "MinMaxScaler": RANGES["MinMaxScaler"],
     "KBinsDiscretizer": _of_columns(lambda step: step.bin_edges_),
     "QuantileTransformer": _of_columns(lambda step: step.quantiles_.T),
     "SplineTransformer": _of_columns(lambda step: [one.t for one in step.bsplines_]),
