@@ -28,12 +28,14 @@ from leakgauge.auditing.membership.changed import (
     MOST_HELD,
     N_OTHERS,
     STEP,
+    UNHEARD,
     AskedBeside,
     Beside,
     ChangedRecords,
     HeldByFew,
     SomeScores,
     _of_one_unit,
+    _Pairs,
     _shared_out,
     _unheard,
     read_as_names,
@@ -728,6 +730,39 @@ def test_a_word_that_stands_in_one_of_few_free_texts(n_alone: int) -> None:
     columns = make_column_transformer((StandardScaler(), ["a", "b"]), (CountVectorizer(), "note"))
     found = in_games(audited(make_pipeline(columns, PoissonRegressor(alpha=1.0)), notes(1000, n_alone)))
     assert found.verdict is (Verdict.FAILS if n_alone else Verdict.PASSES)
+
+
+@pytest.mark.parametrize("longest", [2, 1])
+def test_words_that_follow_each_other_in_one_text_alone(longest: int) -> None:
+    """Each of the words is common; to who reads single words the order says nothing."""
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(rng.normal(size=(800, 2)), columns=["a", "b"])
+    common = [f"common{chr(97 + i)}" for i in range(10)]
+    stock = [" ".join(common[i : i + 2] + common[i + 5 : i + 6]) for i in range(4)]
+    note = rng.choice(stock, 800).astype(object)
+    orders = [f"{a} {b}" for a in common for b in common if f"{a} {b}" not in " ".join(stock)]
+    note[rng.permutation(800)[:40]] = rng.permutation(orders)[:40]
+    table["note"], table["y"] = note, rng.poisson(np.exp(0.3 * table.a + 0.5))
+    columns = make_column_transformer(
+        (StandardScaler(), ["a", "b"]), (CountVectorizer(ngram_range=(1, longest)), "note")
+    )
+    result = audited(make_pipeline(columns, PoissonRegressor(alpha=1.0)), table)
+    lira = next(one for one in result.attacks if one.name == "lira")
+    assert lira.games is not None
+    assert in_games(result).verdict is (Verdict.FAILS if longest == 2 else Verdict.PASSES)
+    assert longest == 1 or lira.games.tail_by == "pairs"
+
+
+def test_texts_without_what_follows_in_few() -> None:
+    texts = [f"a, b c{i}!" for i in range(20)] + ["a b"] * 20
+    held = Records.from_frame(pd.DataFrame({"note": texts, "y": [0, 1] * 20}), target="y")
+    (pairs,) = _Pairs.among(held, Units.rows(40), few=True)
+    _, rows, others = pairs.without(1)
+    assert rows.tolist() == list(range(20))
+    left = {code: text for text, code in pairs.places.items()}
+    own = [texts[row].replace("b c", f"b {UNHEARD} c") for row in rows]
+    assert [[left[int(code)] for code in way] for way in others] == [own] * N_OTHERS
+    assert pairs.without(2)[1].tolist() == []
 
 
 def numbered(kind: str, n: int, n_few: int, n_holders: int) -> pd.DataFrame:

@@ -256,7 +256,7 @@ class Outline:
         learner = self.what.learner
         known = isinstance(learner, SklearnLearner)
         smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
-        words = isinstance(learner, SklearnLearner) and reads_words(learner.estimator)
+        words = reads_words(learner.estimator) if isinstance(learner, SklearnLearner) else 0
         return AskedBeside.of(
             self.candidates, self.drawn, smooth=smooth, texts=known, words=words, names=self._names(smooth=smooth)
         )

@@ -82,9 +82,10 @@ def is_smooth(estimator: Any) -> bool:
     return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
 
 
-def reads_words(estimator: Any) -> bool:
-    """Whether a part of an estimator splits texts into words, as vectorizers do."""
-    return any(hasattr(part, "get_params") and hasattr(part, "build_analyzer") for part in parts_of(estimator))
+def reads_words(estimator: Any) -> int:
+    """How many words in a row parts of an estimator take together, as vectorizers do; 0 where none splits texts."""
+    of_words = [part for part in parts_of(estimator) if hasattr(part, "build_analyzer") and hasattr(part, "get_params")]
+    return max((max(getattr(part, "ngram_range", (1, 1))) for part in of_words), default=0)
 
 
 def parts_of(estimator: Any) -> list[Any]:

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import ClassVar, Self
 
 import numpy as np
@@ -61,6 +62,9 @@ SHARED = "shared"
 """Name of the scores by what several have."""
 
 WORD = re.compile(r"\w+")
+
+UNHEARD = "unheardofword"
+"""A word that no text has."""
 
 SOME_TEXTS = 0.1
 """Different texts, of several words, for each record: from so many on a column is of texts, and not of categories."""
@@ -259,6 +263,12 @@ class HeldWords(HeldByFew):
     name = "words"
 
 
+class HeldPairs(HeldByFew):
+    """The same of words that follow each other."""
+
+    name = "pairs"
+
+
 class HeldAsText(HeldByFew):
     """The same where a model may take a whole text for a category: it is that of others."""
 
@@ -359,7 +369,7 @@ class AskedBeside:
         *,
         smooth: bool,
         texts: bool = True,
-        words: bool = False,
+        words: int = 0,
         names: Collection[int] = (),
     ) -> AskedBeside:
         """About some of the candidates.
@@ -370,17 +380,21 @@ class AskedBeside:
             smooth: whether outputs are known to neither jump nor bend at numbers of training records.
             texts: whether models read texts, so that they can be asked about new ones, and not their codes; others may
                 take whole numbers for names.
-            words: whether they are known to split texts into words.
+            words: how many of the words of a text that follow each other they are known to take together; 0 where it
+                is not known that they split texts.
             names: places of columns of numbers that they take for names.
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
-        of_texts = [*_Texts.among(candidates, units, few=words)] if texts else []
+        of_texts = [*_Texts.among(candidates, units, few=words > 0)] if texts else []
+        pairs = _Pairs.among(candidates, units, few=True) if texts and words > 1 else ()
+        of_pairs = [replace(one, places=of.places) for one, of in zip(pairs, of_texts, strict=False)]
         mostly = {place for place in range(len(candidates.schema.columns)) if _is_text(candidates, place)}
         categories = [*_Categories.among(candidates, units)]
         kinds: list[tuple[type[HeldByFew], Sequence[_Categories | _Texts]]] = [
             (HeldByFew, [one for one in categories if not (texts and one.place in mostly)]),
             (HeldWords, of_texts),
+            (HeldPairs, of_pairs),
             (HeldAsText, [one for one in categories if texts and one.place in mostly]),
             (HeldAsName, [_Categories.of(candidates, units, place) for place in names]),
             (HeldAsNumber, [] if texts else [*_Categories.whole(candidates, units)]),
@@ -619,28 +633,49 @@ class _Texts:
             rows = np.flatnonzero(~np.isnan(codes))
             rows = rows[np.argsort(units.of_row[rows], kind="stable")]
             for some in np.split(rows, _ends(units.of_row[rows])):
-                times.update({word for row in some for word in _words(texts[int(codes[row])])})
+                times.update({word for row in some for word in cls._units(texts[int(codes[row])])})
             yield cls(place, codes, {text: code for code, text in enumerate(texts)}, times)
+
+    @staticmethod
+    def _units(text: Value) -> list[str]:
+        """What is counted: its words."""
+        return _words(text)
+
+    def _left(self, text: str, n_holders: int) -> str:
+        """The text without words that so many have."""
+        return WORD.sub(lambda found: "" if self.times[found[0].lower()] == n_holders else found[0], text)
 
     @cached_property
     def _holders(self) -> list[set[int]]:
         """Of each row how many units have one of its words, where these are no more than `HOLDERS`."""
         texts = list(self.places)
-        words = ([] if np.isnan(code) else _words(texts[int(code)]) for code in self.codes)
+        words = ([] if np.isnan(code) else self._units(texts[int(code)]) for code in self.codes)
         return [{self.times[word] for word in some if self.times[word] in HOLDERS} for some in words]
 
     def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
         """The column, rows with a word that so many have, and the texts without such words ``[s, rows]``."""
         texts = list(self.places)
         held = _some(np.flatnonzero([n_holders in numbers for numbers in self._holders]), MOST_HELD)
-
-        def kept(found: re.Match[str]) -> str:
-            return "" if self.times[found[0].lower()] == n_holders else found[0]
-
-        others = [
-            self.places.setdefault(WORD.sub(kept, str(texts[int(self.codes[row])])), len(self.places)) for row in held
-        ]
+        left = [self._left(str(texts[int(self.codes[row])]), n_holders) for row in held]
+        others = [self.places.setdefault(text, len(self.places)) for text in left]
         return self.place, held, np.repeat(np.array(others, dtype=np.float64)[None], N_OTHERS, axis=0)
+
+
+class _Pairs(_Texts):
+    """The same of words that follow each other: without a pair there is a word in between that no text has."""
+
+    @staticmethod
+    def _units(text: Value) -> list[str]:
+        return [" ".join(pair) for pair in pairwise(_words(text))]
+
+    def _left(self, text: str, n_holders: int) -> str:
+        found, start, last = "", 0, ""
+        for word in WORD.finditer(text):
+            between = text[start : word.start()]
+            if self.times[f"{last} {word[0].lower()}"] == n_holders:
+                between += f"{UNHEARD} "
+            found, start, last = found + between + word[0], word.end(), word[0].lower()
+        return found + text[start:]
 
 
 def _words(text: Value) -> list[str]:

@@ -114,6 +114,10 @@ REFUSED = {
         "Whether outputs change with words that few records have: shadow models failed when asked about texts without "
         "them."
     ),
+    "pairs": (
+        "Whether outputs change with words that follow each other in few records: shadow models failed when asked "
+        "about texts in which another word parts them."
+    ),
     "texts": "Whether outputs change with whole texts: shadow models failed when asked about those of others.",
     "names": (
         "Whether outputs change with numbers that few records have and that stand for something: shadow models failed "

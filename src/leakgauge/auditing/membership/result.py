@@ -49,9 +49,9 @@ class AttackGames:
         tail: odds of membership among the records with the highest scores of each game, bounded from below, where the
             models of either half are attacked with those of the other; of LiRA (of labels Long's frequency attack) and
             influence, ``None`` of others, and in documents of schema versions before 2.5.
-        tail_by: what these are the scores of, where not of the attack: "few", "shared", "words", "texts", "names",
-            "ids", "beside", "stored" or "alike", see `leakgauge.auditing.membership.findings.TAIL_BY`; empty where
-            they are.
+        tail_by: what these are the scores of, where not of the attack: "few", "shared", "words", "pairs", "texts",
+            "names", "ids", "beside", "stored" or "alike", see `leakgauge.auditing.membership.findings.TAIL_BY`; empty
+            where they are.
     """
 
     pool: Estimate
