@@ -202,6 +202,31 @@ def test_an_empty_id_is_none(empty):
         Records.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], persons=["7", empty, "8"])
 
 
+@pytest.mark.parametrize("missing", ["nan", "NaN", " NA ", "None", "<NA>", "null", "NaT", "NULL\u200b"])
+def test_an_id_that_is_the_text_of_a_missing_value_is_none(missing):
+    """All persons without an id would be one person."""
+    with pytest.raises(DataError, match=r"the id of row 1 \(counting from 0\) is the text of a") as refused:
+        Records.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], persons=["anna", missing, missing])
+    assert "2 here" in str(refused.value)
+    assert "give every row an id" in str(refused.value)
+    assert "anna" not in str(refused.value)
+
+
+@pytest.mark.parametrize("gap", [np.nan, None, pd.NA, pd.NaT], ids=repr)
+def test_ids_that_were_turned_into_text_with_some_missing_are_refused(gap):
+    table = visits()
+    table["patient"] = table["patient"].astype(object)
+    table.loc[[2, 5], "patient"] = gap
+    table["patient"] = [str(one) for one in table["patient"]]
+    with pytest.raises(DataError, match=r"the id of row 2 .*2 here"):
+        Records.from_frame(table, target="y", persons="patient")
+
+
+def test_ids_that_begin_like_the_text_of_a_missing_value_are_persons():
+    persons = ["nan1", "Nana", "N", "none of them", "N.A.", "<NA", "0", "nul"]
+    assert len(Records.from_arrays(np.zeros((8, 1)), [0, 1] * 4, persons=persons).units) == 8
+
+
 @pytest.mark.parametrize("which", [0, 1])
 def test_a_set_of_one_person_is_refused(which):
     persons = [np.arange(60), np.arange(60, 120)]

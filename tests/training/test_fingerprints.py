@@ -6,7 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 from leakgauge.records import Records
-from leakgauge.training import Execution, FunctionLearner, SklearnLearner, leave_one_out, train_many
+from leakgauge.training import Execution, FunctionLearner, SklearnLearner, fingerprints, leave_one_out, train_many
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import Learner, identity
 
@@ -260,6 +260,208 @@ def test_what_cannot_be_followed_has_another_name_each_time(load: Load, addition
         assert first != again
 
 
+def of_function(module: Any) -> str:
+    return identity(FunctionLearner(module.trained))
+
+
+READERS = {
+    "pandas": "import pandas as pd\ndef trained(records, seed):\n    return pd.read_table('w.tsv')",
+    "Excel": "import pandas as pd\ndef trained(records, seed):\n    return pd.read_excel('w.xlsx')",
+    "Excel file": "import pandas as pd\ndef trained(records, seed):\n    return pd.ExcelFile('w.xlsx').parse()",
+    "HDF store": "import pandas as pd\ndef trained(records, seed):\n    return pd.HDFStore('w.h5')['w']",
+    "pandas.io": "import pandas as pd\ndef trained(records, seed):\n    return pd.io.parsers.TextFileReader('w')",
+    "Feather": "import pandas as pd\ndef trained(records, seed):\n    return pd.read_feather('w.feather')",
+    "loadtxt": "import numpy as np\ndef trained(records, seed):\n    return np.loadtxt('w.tsv')",
+    "fromregex": "import numpy as np\ndef trained(records, seed):\n    return np.fromregex('w', '.', [('a', float)])",
+    "fromfile": "from numpy import fromfile as f\ndef trained(records, seed):\n    return f('w')",
+    "memmap": "from numpy import memmap as f\ndef trained(records, seed):\n    return f('w')",
+    "system of NumPy": "import numpy as np\ndef trained(records, seed):\n    n = np\n    return n.os.listdir('.')",
+    "Polars": "import polars as pl\ndef trained(records, seed):\n    return pl.scan_csv('w.csv').collect()",
+    "IPC": "from polars import read_ipc as f\ndef trained(records, seed):\n    return f('w.ipc')",
+    "Parquet": "import pyarrow.parquet as pq\ndef trained(records, seed):\n    return pq.ParquetFile('w').schema",
+    "dataset": "from pyarrow.dataset import dataset\ndef trained(records, seed):\n    return dataset('w')",
+    "SciPy": "from scipy import io\ndef trained(records, seed):\n    return io.mmread('w.mtx')",
+    "scikit-learn": "from sklearn.datasets import fetch_openml as f\ndef trained(records, seed):\n    return f('w')",
+    "svmlight": "from sklearn import datasets as d\ndef trained(records, seed):\n    return d.load_svmlight_file('w')",
+    "joblib": "import joblib\ndef trained(records, seed):\n    return joblib.load('w')",
+    "PyTorch": "import torch\ndef trained(records, seed):\n    return torch.load('w.pt')",
+    "YAML": "import yaml\ndef trained(records, seed):\n    return yaml.safe_load('a: 1')",
+    "requests": "import requests\ndef trained(records, seed):\n    return requests.get('w').text",
+    "get": "from requests import get\ndef trained(records, seed):\n    return get('w').text",
+    "requests within": "def trained(records, seed):\n    from requests import get\n    return get('w').text",
+    "urllib": "from urllib import request as r\ndef trained(records, seed):\n    return r.Request('w')",
+    "HDF5": "import h5py\ndef trained(records, seed):\n    return h5py.Group(b'w')",
+    "DuckDB": "def trained(records, seed):\n    import duckdb\n    return duckdb.sql('select * from w')",
+    "sqlite3": "import sqlite3\ndef trained(records, seed):\n    return sqlite3.connect('w.db')",
+    "zipfile": "import zipfile\ndef trained(records, seed):\n    return zipfile.ZipFile('w.zip')",
+    "gzip": "from gzip import GzipFile as G\ndef trained(records, seed):\n    return G('w.gz')",
+    "subprocess": "import subprocess\ndef trained(records, seed):\n    return subprocess.run(['cat', 'w'])",
+    "csv": "import csv\ndef trained(records, seed):\n    return csv.reader(records)",
+    "shelve": "import shelve\ndef trained(records, seed):\n    return shelve.Shelf(records)",
+    "mmap": "import mmap\ndef trained(records, seed):\n    return mmap.mmap(0, 9)",
+    "socket": "from socket import socket\ndef trained(records, seed):\n    return socket().getsockname()",
+    "ctypes": "import ctypes\ndef trained(records, seed):\n    return ctypes.CDLL(None)",
+    "platform": "import platform\ndef trained(records, seed):\n    return platform.node()",
+    "configparser": "from configparser import *\ndef trained(records, seed):\n    return ConfigParser()",
+    "io": "import io\ndef trained(records, seed):\n    return io.FileIO('w')",
+    "os": "import os\ndef trained(records, seed):\n    return os.read(0, 9)",
+    "os within": "def trained(records, seed):\n    import os as o\n    return o.path.getsize('w')",
+    "environment": "from os import environ as e\ndef trained(records, seed):\n    return e['W']",
+    "alias of open": "f = open\ndef trained(records, seed):\n    return f('w')",
+    "codecs": "from codecs import open as f\ndef trained(records, seed):\n    return f('w')",
+    "path": "from pathlib import Path\nP = Path('w')\ndef trained(records, seed):\n    return P.stat()",
+    "resources": "from importlib.resources import files\ndef trained(records, seed):\n    return files('w')",
+    "input": "def trained(records, seed):\n    return input()",
+    "alias": "from pandas import read_table as r\ndef trained(records, seed):\n    return r('w')",
+    "alias within": "def trained(records, seed):\n    from pandas import read_table as r\n    return r('w')",
+    "default": "import pandas as pd\ndef trained(records, seed, r=pd.read_table):\n    return r('w')",
+    "closure": "import pandas as pd\ndef by(r):\n    return lambda records, seed: r('w')\ntrained = by(pd.read_table)",
+    "partial": "import functools, pandas\ntrained = functools.partial(pandas.read_table, sep=',')",
+    "callable": "import pandas as pd\nclass T:\n    def __init__(self):\n        self.r = pd.read_table\n"
+    "    def __call__(self, records, seed):\n        return self.r('w')\ntrained = T()",
+    "attribute": "import pandas as pd\nclass T:\n    r = staticmethod(pd.read_table)\n"
+    "def trained(records, seed):\n    return T.r('w')",
+    "method": "import pandas as pd\nclass T:\n    def __call__(self, records, seed):\n"
+    "        return (lambda: [pd.read_table(w) for w in 'w'])()\ntrained = T()",
+    "list": "import pandas as pd\nRS = [{'r': pd.read_table}]\ndef trained(records, seed):\n    return RS[0]['r']('w')",
+    "helper": "import own_helpers\ndef trained(records, seed):\n    return own_helpers.pandas.read_table('w')",
+    "alias of a helper": "import own_helpers\ndef trained(records, seed):\n    return own_helpers.get('w')",
+    "function of a helper": "import own_helpers\ndef trained(records, seed):\n    return own_helpers.taken('w')",
+    "getattr": "import pandas as pd\ndef trained(records, seed, x='table'):\n    return getattr(pd, 'read_' + x)('w')",
+    "getattr of a variable": "import pandas as pd\ndef trained(records, seed, x='w'):\n    return getattr(pd, x)('w')",
+    "getattr of a reader": "import pandas as pd\ndef trained(records, seed):\n    return getattr(pd, 'read_csv')('w')",
+    "getattr of a call": "import pandas as pd\ndef trained(records, seed, x='w'):\n"
+    "    return getattr(max(pd, 'w'), x)('w')",
+    "alias of getattr": "import pandas as p\ng = getattr\ndef trained(records, seed, x='w'):\n    return g(p, x)('w')",
+    "methodcaller": "import operator, pandas\nc = operator.methodcaller('read_table', 'w')\n"
+    "def trained(records, seed):\n    return c(pandas)",
+    "dictionary": "import pandas as pd\ndef trained(records, seed):\n    return pd.__dict__['read_table']('w')",
+    "vars": "import pandas as pd\ndef trained(records, seed):\n    return vars(pd)['read_table']('w')",
+    "pattern": "import pandas as pd\ndef trained(records, seed):\n    match pd:\n"
+    "        case object(read_table=r):\n            return r('w')",
+    "modules": "import sys\ndef trained(records, seed):\n    return sys.modules['pandas']",
+    "importlib": "import importlib\ndef trained(records, seed):\n    return importlib.import_module('w')",
+    "__import__": "def trained(records, seed):\n    return __import__('w')",
+    "builtins": "import builtins\ndef trained(records, seed):\n    b = builtins\n    return b.exec('w')",
+    "__builtins__": "def trained(records, seed):\n    return __builtins__['op' + 'en']('w')",
+    "compile": "def trained(records, seed):\n    return compile('w', 'w', 'exec')",
+    "cloudpickle": "import cloudpickle\ndef trained(records, seed):\n    return cloudpickle.loads(b'w')",
+    "argument": "import lightgbm as lgb\ndef trained(records, seed, w='w'):\n    return lgb.Booster(model_file=w + w)",
+    "our own": "from leakgauge.records import datasets\ndef trained(records, seed):\n    return datasets.adult",
+    "class method": "import polars as pl\nR = pl.DataFrame.deserialize\ndef trained(records, seed):\n    return R('w')",
+    "system within": "import numpy as np\ndef trained(records, seed):\n    return np.testing.os.listdir('.')",
+    "property": "import functools, pandas\nclass T:\n    @functools.cached_property\n    def w(self):\n"
+    "        return pandas.read_table('w')\nT = T()\ndef trained(records, seed):\n    return T.w",
+    "base class": "import pandas\nclass B:\n    def __call__(self, records, seed):\n"
+    "        return pandas.read_table('w')\nclass T(B):\n    pass\ntrained = T()",
+    "folder of weights": "import os\nW = os.path.dirname(__file__)\ndef trained(records, seed, booster=dict):\n"
+    "    return booster(w=W + '/w')",
+    "file of weights": "W = __file__\ndef trained(records, seed, booster=dict):\n    return booster(w=W)",
+}
+"""Functions that read what does not stand in them, in ways that differ in where the name of the reader is."""
+
+HELPERS_THAT_READ = """
+import pandas
+from pandas import read_table as get
+
+def taken(x):
+    return pandas.read_table(x)
+"""
+
+
+@pytest.fixture
+def stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Stand-ins for packages that are not installed here."""
+    for package in ("h5py", "duckdb"):
+        (tmp_path / "site-packages" / package).mkdir(parents=True)
+        code = "__version__ = '1'\ndef sql(text):\n    return text\nclass Group(str):\n    pass\n"
+        (tmp_path / "site-packages" / package / "__init__.py").write_text(code)
+        monkeypatch.delitem(sys.modules, package, raising=False)
+    monkeypatch.syspath_prepend(str(tmp_path / "site-packages"))
+    fingerprints._owner_of.cache_clear()
+    yield
+    fingerprints._owner_of.cache_clear()
+    for package in ("h5py", "duckdb"):
+        sys.modules.pop(package, None)
+
+
+@pytest.mark.filterwarnings("ignore")  # of packages that are imported here for the first time
+@pytest.mark.usefixtures("stubs")
+@pytest.mark.parametrize("code", READERS.values(), ids=READERS.keys())
+def test_what_reads_has_another_name_each_time(load: Load, code: str) -> None:
+    assert UNREPEATABLE in of_function(load(code, HELPERS_THAT_READ))
+
+
+ORDINARY = {
+    "weights of PyTorch": "import torch\ndef trained(records, seed):\n    torch.manual_seed(seed)\n"
+    "    net, other = (torch.nn.Linear(2, 2) for _ in range(2))\n"
+    "    other.load_state_dict(net.state_dict())\n    net.eval()\n    with torch.no_grad():\n        return net",
+    "generated": "from sklearn.datasets import make_blobs\nfrom sklearn import datasets\n"
+    "def trained(records, seed):\n    return make_blobs(9), datasets.make_moons(9)",
+    "own names": "def load_scaled(x):\n    return x / 2\ndef read(reader):\n    return load_scaled(reader)\n"
+    "def trained(records, seed):\n    opened = spread = thread = loadings = read(records.features)\n    return opened",
+    "own module": "import own_helpers\ndef trained(records, seed):\n    return own_helpers.load_bent(seed)",
+    "own module within": "def trained(records, seed):\n    from own_helpers import load_bent as b\n    return b(seed)",
+    "attributes": "def trained(records, seed):\n    a = getattr(records, 'weights', None)\n"
+    "    return getattr(records.schema, 'names'), hasattr(a, 'b'), [].append(1), {}.get('a')",
+    "modules of Python": "import copy, collections, functools, itertools, json, logging, math, random, re, time\n"
+    "import warnings\nfrom datetime import timedelta\nfrom typing import Any\nLOG = logging.getLogger('own')\n"
+    "DIGITS = re.compile('[0-9]')\nDAY = timedelta(1)\n@functools.lru_cache\ndef root(x):\n    return math.sqrt(x)\n"
+    "def trained(records, seed):\n    LOG.info('training')\n    warnings.warn('slow')\n    time.perf_counter()\n"
+    "    random.seed(seed)\n    names = collections.Counter(itertools.chain('ab', json.dumps([1])))\n"
+    "    return copy.deepcopy(names), DIGITS.findall('1'), root(2), DAY, re.compile('a')",
+    "pandas": "import numpy as np, pandas as pd\nfrom sklearn.pipeline import make_pipeline\n"
+    "from sklearn.preprocessing import StandardScaler\nfrom sklearn.linear_model import LogisticRegression\n"
+    "LEVELS = pd.DataFrame({'a': [1, 2], 'b': ['u', 'v']})\ndef trained(records, seed):\n"
+    "    frame = pd.DataFrame(records.features).join(LEVELS).fillna(0)\n    rng = np.random.default_rng(seed)\n"
+    "    X = np.frombuffer(b'abcdefgh') + np.linalg.norm(frame) + rng.normal()\n"
+    "    return make_pipeline(StandardScaler(), LogisticRegression()).fit(X, records.labels)",
+    "text": "NAMES = {'open', 'load', 'w.tsv'}\ndef trained(records, seed):\n    'Reads read_csv.'\n    return NAMES",
+}
+"""Functions that read nothing, with names and modules that ordinary code has."""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("code", ORDINARY.values(), ids=ORDINARY.keys())
+def test_ordinary_code_keeps_its_name(load: Load, code: str) -> None:
+    helpers = "def load_bent(x):\n    return x\n"
+    assert UNREPEATABLE not in of_function(load(code, helpers))
+    assert of_function(load(code, helpers)) == of_function(load(code, helpers))
+
+
+def test_a_model_is_trained_anew_after_a_file_that_it_reads_was_changed(load: Load, tmp_path: Path) -> None:
+    code = f"""
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+
+class Threshold(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        depth = int(pd.read_table({str(tmp_path / "depth.tsv")!r})["depth"][0])
+        self.tree_ = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(X, y)
+        self.classes_ = self.tree_.classes_
+        return self
+
+    def predict(self, X):
+        return self.tree_.predict(X)
+
+    def predict_proba(self, X):
+        return self.tree_.predict_proba(X)
+"""
+    rng = np.random.default_rng(0)
+    people = Records.from_arrays(rng.normal(size=(40, 2)), np.arange(40) % 2)
+    learner = SklearnLearner(load(code).Threshold())
+
+    def answered(depth: int, run: Path) -> Any:
+        (tmp_path / "depth.tsv").write_text(f"depth\n{depth}\n")
+        return train_many(learner, people, leave_one_out(40), seed=0, execution=Execution(run)).answers
+
+    shallow = answered(1, tmp_path / "run")
+    deep = answered(9, tmp_path / "run")
+    np.testing.assert_array_equal(deep, answered(9, tmp_path / "fresh"))
+    assert (deep != shallow).any()
+
+
 def test_installed_packages_are_known_by_their_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their code is not looked into; without a version nothing is known of compiled code."""
     folder = tmp_path / "site-packages"
@@ -272,8 +474,6 @@ def test_installed_packages_are_known_by_their_version(tmp_path: Path, monkeypat
         text = f"__version__ = {version!r}\nclass Boosted:\n    def predict(self, X):\n        return {answer}\n"
         (folder / "boosted" / "__init__.py").write_text(text)
         importlib.invalidate_caches()
-        from leakgauge.training import fingerprints
-
         fingerprints._owner_of.cache_clear()
         return fingerprint("test", importlib.import_module("boosted").Boosted())
 
@@ -283,8 +483,6 @@ def test_installed_packages_are_known_by_their_version(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("library", ["numpy", "scipy", "scikit-learn"])
 def test_versions_of_the_libraries_are_part_of_every_name(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leakgauge.training import fingerprints
-
     first = identity(SklearnLearner(LogisticRegression()))
     known = fingerprints.metadata.version
     monkeypatch.setattr(fingerprints.metadata, "version", lambda name: "0.1" if name == library else known(name))

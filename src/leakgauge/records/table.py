@@ -22,7 +22,7 @@ from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records.columns import Column, Native, Role, Task, Value
 from leakgauge.records.one_hot import require_one_hot
 from leakgauge.records.schema import Schema
-from leakgauge.records.units import Units, plain_names
+from leakgauge.records.units import MISSING_IDS, Units, plain_names
 
 Index: TypeAlias = int | slice | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
 _ROWS_AT_ONCE = 4096  # rows hashed or compared in one go: bounds the memory of temporary copies
@@ -401,12 +401,19 @@ def require_one_writing(persons: npt.NDArray[Any]) -> None:
     """Refuse text ``[n]`` that names nobody, or a person in two ways: each would count as another person.
 
     Raises:
-        DataError: If an id is empty, or two differ in nothing that can be seen.
+        DataError: If an id is empty or the text of a missing value, or two differ in nothing that can be seen.
     """
     names = plain_names(persons)
     if "" in names:
         row = int(np.argmax(names == ""))
         raise DataError(f"persons: the id of row {row} (counting from 0) is empty; give every row an id.")
+    missing = np.isin(np.char.lower(names), list(MISSING_IDS))
+    if missing.any():
+        raise DataError(
+            f"persons: the id of row {np.argmax(missing)} (counting from 0) is the text of a missing value (nan, NA, "
+            f"None, null). All rows with such ids ({missing.sum()} here) would count as one person. Missing ids become "
+            "this when they are turned into text; give every row an id."
+        )
     n_twice = len(np.unique(persons)) - len(np.unique(names))
     if n_twice:
         raise DataError(

@@ -19,6 +19,9 @@ from leakgauge.escaping import shapes
 LARGEST_SCORE = 1e300
 """What stands for an infinite value in a mean, in which it may meet an infinite one of the other sign."""
 
+MISSING_IDS = frozenset({"nan", "na", "<na>", "nat", "none", "null"})
+"""What ids that are missing become when they are turned into text, in lower case."""
+
 
 def plain_names(persons: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Text ``[n]`` without what cannot be seen or tells nobody apart: the form of Unicode, spaces, ``.0`` of numbers.

@@ -6,7 +6,11 @@ A file that was edited after it had been imported is not mistaken for what is ru
 installed distribution or to Python, its name and the version stand for it.
 
 What cannot be followed gets a name that never comes again: compiled code without a version, code without a file (typed
-at a prompt, or executed from a string), and code that reads files or builds code while it runs.
+at a prompt, or executed from a string), and code that reads files or builds code while it runs. Such code is recognised
+by the names of what it calls (`READING`), which an alias does not change, and of arguments (`READING_ARGUMENTS`), by
+the modules that these belong to (`PLAIN_MODULES`, `READING_MODULES`), and by texts that are paths of files. A false
+alarm costs time only: results are computed anew. What stays possible is an installed package that reads by itself, or
+that is made to read by a name that does not look like it, with a path or a text of code that is put together in a run.
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import copyreg
 import dis
 import hashlib
 import importlib
+import os
+import re
 import secrets
 import sys
 import sysconfig
@@ -23,6 +29,7 @@ import types
 from collections.abc import Iterable
 from functools import cache, cached_property
 from importlib import metadata
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +51,44 @@ PLAIN_PACKAGES = frozenset(
 )
 """Packages that compute with none of these."""
 
-REACHING = frozenset(
+READING = re.compile(
+    r"""
+    (im|mm|f|p)?read(_\w+)? | readlines? | scan_\w+ | fetch\w* | recv\w* | download\w*
+    | (\w+_)?load(s|txt|mat|arff)? | load_(?!state_dict$)\w+ | (\w+_)?open(_\w+)? | genfromtxt | deserialize\w*
+    | from_?(file|regex|path|disk|url|pretrained)\w* | (\w+_)?from_(file|directory) | get_file
+    | \w*(File|FileIO|Store) | DataSource | InferenceSession | memmap | memory_map | mmap | connect | create_engine
+    | url(open|retrieve)
+    | environb? | getenvb? | os | io | sys | builtins
+    | attrgetter | methodcaller | import_module | run_(path|module) | FunctionType | LambdaType | CodeType
+    | eval | exec | __(builtins|code|dict|getattribute|globals|import|loader|self|spec|subclasses)__
+    """,
+    re.VERBOSE,
+)
+"""Names by which code reads what does not stand in it, or takes or makes what is not named in it."""
+
+READING_ARGUMENTS = re.compile(r"(\w+_)?(dsn|file|filename|filepath|fname|path|uri|url)")
+"""Names of arguments that say where to read."""
+
+READING_BUILTINS = frozenset({"breakpoint", "compile", "getattr", "globals", "input", "locals", "vars"})
+"""Names that do so in Python itself, while other packages mean something else by them."""
+
+PLAIN_MODULES = frozenset(
     {
-        "open", "load", "loadtxt", "genfromtxt", "fromfile", "memmap", "read_text", "read_bytes", "read_csv",
-        "read_parquet", "read_json", "read_pickle", "load_state_dict_from_url", "urlopen", "environ", "getenv",
-        "eval", "exec", "globals", "__import__", "import_module", "run_path", "run_module",
+        "__future__", "_thread", "abc", "array", "base64", "binascii", "bisect", "builtins", "cmath", "collections",
+        "concurrent", "contextlib", "contextvars", "copy", "copyreg", "dataclasses", "datetime", "decimal", "enum",
+        "fractions", "functools", "graphlib", "hashlib", "heapq", "itertools", "json", "logging", "math", "numbers",
+        "operator", "random", "re", "reprlib", "sre", "statistics", "string", "struct", "textwrap", "threading", "time",
+        "types", "typing", "unicodedata", "warnings", "weakref", "zlib",
     }
 )  # fmt: skip
-"""Names by which code reads what does not stand in it, or makes more code."""
+"""Python's own modules that compute with what they are given; each of the others may reach for more."""
+
+READING_MODULES = re.compile(
+    r"(aiohttp|boto3|botocore|duckdb|fsspec|h5py|httpx|huggingface_hub|netCDF4|pymongo|redis|requests|sqlalchemy|urllib3"
+    r"|leakgauge\.records\.(datasets|reading)|pandas\.io|pyarrow\.(_?csv|_?dataset|_?feather|_?flight|_?fs|_?json|_?orc|_?parquet|ipc)|scipy\.(datasets|io)"
+    r"|torch\.hub|torchvision\.datasets|torchaudio\.datasets)(\..*)?"
+)
+"""Modules of other packages that are there to read."""
 
 NOT_BEHAVIOUR = frozenset(
     {
@@ -132,6 +169,8 @@ class _Walk:
             case types.ModuleType():
                 self._module(thing)
             case None | bool() | int() | float() | complex() | str() | bytes() if type(thing).__module__ == "builtins":
+                if isinstance(thing, str | bytes) and _is_path(os.fsdecode(thing)):
+                    raise _UnfollowableError
                 self._say(type(thing).__name__, thing)
             case np.generic():
                 self._say("number", thing.dtype.str, thing.tobytes())
@@ -234,6 +273,8 @@ class _Walk:
             return
         owner = self._owner(kind.__module__)
         self._say("class", owner, kind.__module__, kind.__qualname__)
+        if owner:
+            _require_plain(kind.__module__, kind.__name__)
         if owner and "<" not in kind.__qualname__:
             return
         if self._is_compiled(kind) or not (owner or _has_file(vars(sys.modules[kind.__module__]))):
@@ -260,6 +301,7 @@ class _Walk:
         code, around = function.__code__, function.__globals__
         owner = self._owner(around.get("__name__"))  # where the code stands, which decorators hide
         if owner and "<" not in code.co_qualname:
+            _require_plain(around["__name__"], code.co_name)
             self._say("function", owner, around["__name__"], code.co_qualname)
             return
         if not (owner or has_file or _has_file(around)):
@@ -282,42 +324,79 @@ class _Walk:
                 self.add(constant)
         if around is None:
             return
-        if not REACHING.isdisjoint(code.co_names):
-            raise _UnfollowableError
-        instructions = list(dis.get_instructions(code))
+        instructions = [one for one in dis.get_instructions(code) if one.opname != "EXTENDED_ARG"]
+        module, last = None, -1  # the module that names are imported from, and the last place that was looked at
         for place, instruction in enumerate(instructions):
+            name, following = instruction.argval, instructions[place + 1 :]
             if instruction.opname == "IMPORT_NAME":
                 level = instructions[place - 2].argval
-                self._imported("." * int(level or 0) + str(instruction.argval), around.get("__package__"))
+                module = self._imported("." * int(level or 0) + str(name), around.get("__package__"))
+            elif instruction.opname == "IMPORT_FROM":
+                self._taken(module, name)
             elif instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
-                self._global(instruction.argval, around, instructions[place + 1 :])
+                last = place + self._global(name, around, following)
+            elif instruction.opname == "MATCH_CLASS":
+                _require_plain("", *instructions[place - 1].argval)
+            elif instruction.opname in ("KW_NAMES", "CALL_KW"):  # before Python 3.13, and since
+                is_before = instruction.opname == "KW_NAMES"
+                given = code.co_consts[instruction.arg or 0] if is_before else instructions[place - 1].argval
+                if any(map(READING_ARGUMENTS.fullmatch, given)):
+                    raise _UnfollowableError
+            elif place > last and instruction.opname.startswith("LOAD_") and instruction.opcode in dis.hasname:
+                # `eval` of modules of PyTorch takes nothing, and any that runs a text takes one
+                _require_plain("", *() if name == "eval" and _is_call_of_nothing(following) else (name,))
 
-    def _imported(self, name: str, package: str | None) -> None:
-        """A module that a function imports when it is called, or that it is not there."""
+    def _imported(self, name: str, package: str | None) -> types.ModuleType | None:
+        """A module that a function imports when it is called; ``None`` where it is not there."""
         try:
             module = importlib.import_module(name, package)
         except ImportError:
             self._say("missing", name)
-        else:
-            self._module(module)
+            return None
+        self._module(module)
+        return module
 
-    def _global(self, name: str, around: dict[str, Any], following: list[dis.Instruction]) -> None:
-        """What a name means in a module; of a module of the user's, the attribute that is taken of it."""
+    def _global(self, name: str, around: dict[str, Any], following: list[dis.Instruction]) -> int:
+        """What a name means in a module; of a module, the attribute that is taken of it.
+
+        Returns:
+            How many of the instructions that follow take attributes.
+        """
         if name not in around:
+            if name != "getattr" or not _is_plain_getattr(following):
+                _require_plain("builtins", name)
             self._say("builtin" if hasattr(builtins, name) else "missing", name)
-            return
-        value = around[name]
+            return 0
+        value, found, taken = around[name], around[name], 0
         for instruction in following:
+            if not isinstance(found, types.ModuleType):
+                break
+            if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD") or not hasattr(found, instruction.argval):
+                break
             # Without an owner a module is the user's. Where it is used in any other way, all of it counts.
-            if not isinstance(value, types.ModuleType) or self._owner(value.__name__):
-                break
-            if instruction.opname not in ("LOAD_ATTR", "LOAD_METHOD") or not hasattr(value, instruction.argval):
-                break
-            value = getattr(value, instruction.argval)
+            is_own = not self._owner(found.__name__)
+            self._taken(found, instruction.argval)
+            found, taken = getattr(found, instruction.argval), taken + 1
+            if is_own:
+                value = found
         self._say("global", name)
         self.add(value)
+        return taken
+
+    def _taken(self, module: types.ModuleType | None, name: str) -> None:
+        """Require that what is taken of a module reads nothing; the user's is looked into instead."""
+        if module is not None and not self._owner(module.__name__):
+            return
+        thing = getattr(module, name, None)
+        of = thing.__name__ if isinstance(thing, types.ModuleType) else getattr(thing, "__module__", None)
+        if isinstance(of, str):
+            self._owner(of)
+            _require_plain(of, str(getattr(thing, "__name__", "")))
+        _require_plain("", name)
 
     def _module(self, module: types.ModuleType) -> None:
+        if module is builtins:
+            raise _UnfollowableError
         if self._seen(module):
             return
         owner = self._owner(module.__name__)
@@ -345,11 +424,19 @@ class _Walk:
         owner = self._owner(module)
         if not owner and not slots:
             raise _UnfollowableError
+        if owner:
+            _require_plain(str(module), name or thing.__name__)
         self._say("known", owner, module, name or getattr(thing, "__qualname__", thing.__name__))
 
     def _owner(self, module: str | None) -> str | None:
-        """The distribution of a module with its version; ``None`` for the user's own code."""
+        """The distribution of a module with its version; ``None`` for the user's own code.
+
+        Raises:
+            _UnfollowableError: If the module is there to read.
+        """
         owner = _owner_of(module) if module else None
+        if module and owner and _is_reading(module, owner):
+            raise _UnfollowableError
         if (owner.split()[0] if owner else "") not in PLAIN_PACKAGES:
             self._backends()
         return owner
@@ -384,6 +471,44 @@ def _owner_of(module: str) -> str | None:
 
 
 _PYTHON = f"python {sys.version}"
+
+
+def _is_path(text: str) -> bool:
+    """Whether a file has this path, or a folder, where the text has a separator and not only that."""
+    return os.path.isfile(text) or (len(text) > 1 and os.sep in text and os.path.isdir(text))
+
+
+def _is_reading(module: str, owner: str) -> bool:
+    """Whether a module of Python's or of another package is there to read."""
+    if owner == _PYTHON:
+        return PLAIN_MODULES.isdisjoint({module.partition(".")[0], module.partition(".")[0].removeprefix("_")})
+    return READING_MODULES.fullmatch(module) is not None
+
+
+def _require_plain(module: str, *names: str) -> None:
+    """Refuse names of what reads; ``module`` is whose they are, if that is known."""
+    if any(READING.fullmatch(name) or (module == "builtins" and name in READING_BUILTINS) for name in names):
+        raise _UnfollowableError
+
+
+def _is_call_of_nothing(following: list[dis.Instruction]) -> bool:
+    """Whether what was loaded last is called, without arguments."""
+    call = next((one for one in following if one.opname not in ("PRECALL", "PUSH_NULL")), None)
+    return call is not None and call.opname == "CALL" and call.arg == 0
+
+
+def _is_plain_getattr(following: list[dis.Instruction]) -> bool:
+    """Whether ``getattr`` is called for a name that stands in the code and is none of those that read.
+
+    True only where the arguments are variables and constants, so that each instruction is one of them.
+    """
+    arguments = list(takewhile(lambda one: one.opname.startswith("LOAD_"), following))
+    rest = (one for one in following[len(arguments) :] if one.opname != "PRECALL")
+    call, values = next(rest, None), [one for one in arguments if one.opname != "LOAD_ATTR"]
+    if call is None or call.opname != "CALL" or call.arg != len(values) or len(values) < 2:
+        return False
+    name = values[1]
+    return name.opname == "LOAD_CONST" and isinstance(name.argval, str) and not READING.fullmatch(name.argval)
 
 
 def _version_of_package(top: str) -> str | None:
