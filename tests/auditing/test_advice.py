@@ -18,6 +18,7 @@ from leakgauge.auditing import Description, Document, MembershipAttackResult, Re
 from leakgauge.auditing.advice import (
     LARGE_ENOUGH_ADVICE,
     LOWEST_STEP_NATS,
+    TOO_CLOSE_ADVICE,
     Outputs,
     Situation,
     advice,
@@ -33,6 +34,7 @@ from leakgauge.auditing.advice import (
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.influence.findings import known_above
 from leakgauge.auditing.membership.findings import findings
+from leakgauge.auditing.membership.result import AttackGames
 from leakgauge.auditing.settings import Queries, ReleasedOutputs
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
@@ -75,7 +77,7 @@ def test_what_passes_needs_no_advice(question, answers, released):
 def test_advice_fits_what_failed_and_what_is_released(question, verdict, answers, released):
     for one in situations(answers, released):
         said = advice(question, verdict, one)
-        options = said.removeprefix(LARGE_ENOUGH_ADVICE).split(", or ")
+        options = said.split(", or ")
         assert all(options)
         assert len(set(options)) == len(options)
         labels, binned = "release labels" in said, "release binned" in said
@@ -92,8 +94,10 @@ def test_advice_fits_what_failed_and_what_is_released(question, verdict, answers
             assert not binned or one.largest_binned <= one.dtp
         helped = one.dtp is None and not one.labels_suffice and question != "influence"
         assert labels == (helped and one.outputs in (Outputs.PROBABILITIES, Outputs.BINNED))
-        assert said.startswith(LARGE_ENOUGH_ADVICE) == (verdict is Verdict.CANNOT_TELL and question != "influence")
+        assert not said.startswith(LARGE_ENOUGH_ADVICE)  # nobody looked how large an audit it takes
         if verdict is Verdict.CANNOT_TELL:
+            assert advice(question, verdict, one, settle="") == LARGE_ENOUGH_ADVICE + said
+            assert advice(question, verdict, one, settle="", unsettled=TOO_CLOSE_ADVICE) == TOO_CLOSE_ADVICE + said
             assert advice(question, verdict, one, settle="more of it") == "more of it"
 
 
@@ -434,3 +438,31 @@ def test_the_end_that_is_held_against_the_limit_says_how_many_models_settle_it()
     above = [settled_by_models(Estimate(0.2, 0.06, high, 0.95, "games", 300), 0.1, 32) for high in (0.21, 0.3, 0.9)]
     assert above == [above[0]] * 3
     assert below[0] != above[0]
+
+
+def test_no_more_models_are_asked_for_than_anyone_trains():
+    """Models alone narrow an interval as far as the records allow; asked for again, they ran from 120 to 9,000."""
+    estimate = Estimate(0.085, 0.02, 0.115, 0.95, "games", 300)
+    few, some, many = (settled_by_models(estimate, 0.1, n_games) for n_games in (32, 200, 1000))
+    assert few == (
+        "train about 270 shadow models (shadow_models), which narrows the interval as far as these records allow, or "
+        "give 8.2 times as many training and holdout records"
+    )
+    assert some == many == "give 8.2 times as many training and holdout records"
+
+
+def in_games(value, low, high):
+    line = Estimate(value, low, high, 0.95, "games", 60)
+    return dataclasses.replace(fake("loss-threshold", 0.02), games=AttackGames(line, line, line))
+
+
+def test_an_audit_that_is_too_small_is_not_called_large_enough():
+    """With 60 records an attack whose advantage is almost the limit is open, whatever a harmless model would do."""
+    situation = Situation(Outputs.PROBABILITIES, n_train=60, n_holdout=60)
+    score = Estimate(0.9, 0.8, 1.0, 0.95, "example", 5)
+    audited = Description("m", "L", "as is", "probabilities", 60, 60, 0, 3, ("a", "b"), score, score, 0)
+    attacks = [in_games(0.099, 0.04, 0.16), in_games(0.05, 0.0, 0.12)]
+    near, far = findings(attacks, audited, ReleaseRule(dtp=None), situation, n_games=32, outlier=0.5)[:2]
+    assert near.remedy == TOO_CLOSE_ADVICE + "train with stronger regularisation or on more records"
+    assert far.remedy.startswith("train about 130 shadow models")
+    assert not any("large enough" in one.remedy for one in (near, far))

@@ -200,10 +200,10 @@ def result(own):
     )  # fmt: skip
 
 
-def released(own, outlier=0.5, contamination=None, *others):
+def released(own, outlier=0.5, contamination=None, *others, of=None):
     score = Estimate(0.9, 0.8, 1.0, 0.95, "example", 5)
     audited = Description("m", "L", "as is", "probabilities", 5, 5, 0, 3, ("a", "b"), score, score, 0)
-    rule, attacks = ReleaseRule(dtp=None), [result(own), *others]
+    rule, attacks = ReleaseRule(dtp=None), [of or result(own), *others]
     found = findings(attacks, audited, rule, n_games=32, outlier=outlier, contamination=contamination)
     return next(one for one in found if one.measure == RELEASED_MEASURE)
 
@@ -222,6 +222,29 @@ def released(own, outlier=0.5, contamination=None, *others):
 )
 def test_the_audited_model_can_fail_and_withhold_a_pass_whichever_way_it_points(own, verdict):
     assert released(own).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("in_games", "own", "said", "helps"),
+    [
+        ((0.02, 0.02), 0.15, "seems to leak more by", ("give more holdout records", "on other records")),
+        ((0.25, 0.04), 0.155, "may itself reveal more than the limit allows by", ("train with stronger",)),
+        ((0.16, 0.07), 0.15, "may itself reveal more than the limit allows by", ("give more holdout", "train with s")),
+        ((0.13, 0.05), 0.15, "may itself reveal more than the limit allows by", ("give more holdout", "train with s")),
+    ],
+)
+def test_the_audited_model_is_said_to_leak_more_than_others_only_where_it_does(in_games, own, said, helps):
+    """A model trained anew is no way out where the learner's other models are above the limit themselves."""
+    games = estimate(*in_games)
+    attack = dataclasses.replace(result(own), games=AttackGames(games, games, games))
+    found = released(own, of=attack)
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert said in found.reason
+    assert ("more by" in found.reason) == ("more by" in said)
+    assert all(one in found.remedy for one in helps)
+    assert ("trained anew" in found.remedy) == ("on other records" in helps)
+    assert ("holdout" in found.remedy) == (in_games != (0.25, 0.04))
+    assert "seed" not in found.remedy
 
 
 def test_advice_names_the_holdout_first_where_models_trained_anew_reveal_less():
@@ -277,7 +300,12 @@ def test_what_is_unlike_or_contaminated_or_not_known_does_not_pass():
     assert released(0.0, outlier=0.06).verdict is Verdict.PASSES
     assert released(0.0, outlier=None).verdict is Verdict.CANNOT_TELL
     gross, none = (Contamination(0.5, 0.2, p, 0.5, 32) for p in (0.03, 0.4))
-    assert released(0.0, contamination=gross).verdict is Verdict.CANNOT_TELL
+    open_ = released(0.0, contamination=gross)
+    assert open_.verdict is Verdict.CANNOT_TELL
+    assert open_.remedy == (
+        "audit the model again with other holdout records, none of which is in the training set: where none was "
+        "trained on, this test finds some in 1 of 20 audits, and a second audit decides"
+    )
     assert released(0.0, contamination=none).verdict is Verdict.PASSES
     assert released(0.3, outlier=0.01, contamination=gross).verdict is Verdict.FAILS
 

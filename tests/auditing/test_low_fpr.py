@@ -90,7 +90,17 @@ def test_what_is_not_resolved_is_not_told_and_says_what_it_takes():
     assert (found.verdict, found.estimate) == (Verdict.CANNOT_TELL, None)
     assert "25 false positives of" in found.reason
     assert "about 32 shadow models" in found.remedy
-    assert "4.0 times as many records" in found.remedy
+    assert "4.0 times as many training and holdout records" in found.remedy
+
+
+def test_no_more_models_are_asked_for_than_anyone_trains(harmless):
+    """A single false positive would take a hundred times as many models."""
+    first, second = harmless.attacks
+    low, very_low = first.games.tpr
+    rare = dataclasses.replace(low, pool=None, together=None, n_false=1)
+    attacks = (dataclasses.replace(first, games=dataclasses.replace(first.games, tpr=(rare, very_low))), second)
+    found = of(gated(harmless, attacks=attacks, findings=()))[0]
+    assert found.remedy == "give 100.0 times as many training and holdout records"
 
 
 def test_without_games_nothing_is_told():

@@ -39,8 +39,11 @@ REGULARISE = "train with stronger regularisation"
 ACCEPT_MEASURED = 'accept a search over queries in place of a proof by setting queries = "measured" in the release rule'
 
 LARGE_ENOUGH_ADVICE = (
-    "this audit is large enough for a model that reveals nothing to pass, so a larger one need not help: "
+    "this audit is large enough for a model that reveals nothing to pass, so more records or models to audit with need "
+    "not help: "
 )
+
+TOO_CLOSE_ADVICE = "the value is too close to the limit to be decided by a larger audit: "
 
 
 class Outputs(StrEnum):
@@ -98,6 +101,9 @@ class Situation:
 LARGEST_AUDIT_FACTOR = 20.0
 """How many times larger an audit may sensibly become to decide one attack."""
 
+MOST_MODELS = 1000
+"""Shadow models that are asked for; with more of them an interval is as narrow as the records allow."""
+
 LARGEST_REMOVED_SHARE = 0.1
 """The largest share of the training records that it is sensible to leave out; of more, others take the place."""
 
@@ -105,7 +111,14 @@ UNKNOWN_OUTPUTS = Situation()
 """Nothing is known of what is released."""
 
 
-def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str = "") -> str:
+def advice(
+    question: str,
+    verdict: Verdict,
+    situation: Situation,
+    *,
+    settle: str | None = None,
+    unsettled: str = LARGE_ENOUGH_ADVICE,
+) -> str:
     """Return what to do about a finding; empty where it passes.
 
     Args:
@@ -113,13 +126,14 @@ def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str
         verdict: of the finding.
         situation: what was released, and what else failed.
         settle: where the verdict is *cannot tell*: what would settle it, as from :func:`settled_by_records`; without
-            it, what may help against a failure.
+            it, what may help against a failure. Empty where a larger audit was considered and settles nothing.
+        unsettled: why not, ahead of what may help.
     """
     if verdict is Verdict.PASSES:
         return ""
     if verdict is Verdict.CANNOT_TELL and settle:
         return settle
-    enough = verdict is Verdict.CANNOT_TELL and question != "influence"
+    lead = unsettled if verdict is Verdict.CANNOT_TELL and settle is not None else ""
     match question:
         case "influence":
             options = _against_influence(situation)
@@ -131,7 +145,7 @@ def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str
         case _:
             training = "train on fewer columns" if situation.by_parameters else REGULARISE
             options = [f"{training} or on more records", *_other_outputs(situation)]
-    return (LARGE_ENOUGH_ADVICE if enough else "") + ", or ".join(options)
+    return lead + ", or ".join(options)
 
 
 def _other_outputs(situation: Situation) -> list[str]:
@@ -209,8 +223,9 @@ def unmeasured_influence(*, learner: bool, measured: bool) -> str:
 def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     """Return what would decide an attack that was judged in games: more shadow models, and more records.
 
-    A standard error that is k times smaller takes k squared times as many of both, or less; one is needed at which the
-    interval of a model with this advantage lies on one side of the limit with probability 0.8.
+    A standard error that is k times smaller takes k squared times as many records, and, as far as it comes from the
+    models, as many models; one is needed at which the interval of a model with this advantage lies on one side of the
+    limit with probability 0.8.
 
     Args:
         advantage: its size in games, with the interval that is held against the limit.
@@ -220,8 +235,12 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     Returns:
         A sentence; empty where the advantage is so near the limit that it would take more than 20 times as many.
 
-    >>> settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
-    'train about 89 shadow models (shadow_models), which narrows the interval, or give 2.8 times as many records'
+    >>> said = settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
+    >>> for part in said.split(", "):
+    ...     print(part)
+    train about 89 shadow models (shadow_models)
+    which narrows the interval as far as these records allow
+    or give 2.8 times as many training and holdout records
     """
     end = advantage.high if limit > advantage.value else advantage.low
     error = abs(end - advantage.value) / normal_quantile(advantage.confidence)
@@ -229,9 +248,12 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     times = (error / room) ** 2 if room > 0 else math.inf
     if times > LARGEST_AUDIT_FACTOR:
         return ""
+    records, models = f"give {max(1.1, times):.1f} times as many training and holdout records", n_games * times
+    if models > MOST_MODELS:
+        return records
     return (
-        f"train about {_rounded_up(n_games * times):,} shadow models (shadow_models), which narrows the interval, or "
-        f"give {max(1.1, times):.1f} times as many records"
+        f"train about {_rounded_up(models):,} shadow models (shadow_models), which narrows the interval as far as "
+        f"these records allow, or {records}"
     )
 
 

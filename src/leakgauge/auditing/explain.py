@@ -292,7 +292,7 @@ def _warnings(outline: Outline) -> list[str]:
         said.append(
             f"The learner {what.learner.name} cannot be identified when the audit is run again, so a stopped audit "
             "would start from the beginning. Its code could not be traced: it is in no file, is compiled without a "
-            "version, or reads files or builds code while it runs."
+            "version, or may read files or build code while it runs."
         )
     return said
 

@@ -37,9 +37,10 @@ def persons_note(about: Description) -> str:
     """What a reader should know where persons have several rows."""
     n_train, n_holdout = about.n_rows or (0, 0)
     return (
-        f"All numbers count persons, not rows: {about.n_train:,} persons with {n_train:,} rows in the training set and "
-        f"{about.n_holdout:,} persons with {n_holdout:,} rows in the holdout. A person is removed, and is a member, "
-        "with all rows; the score of a person is the mean over the rows, and the influence is the largest over them."
+        f"All numbers but accuracy and errors count persons, not rows: {about.n_train:,} persons with {n_train:,} rows "
+        f"in the training set and {about.n_holdout:,} persons with {n_holdout:,} rows in the holdout. A person is "
+        "removed, and is a member, with all rows; the score of a person is the mean over the rows, and the influence "
+        "is the largest over them."
     )
 
 

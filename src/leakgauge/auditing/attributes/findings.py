@@ -107,7 +107,7 @@ def _finding(column: InferredColumn, limit: float, situation: Situation) -> Find
     elif verdict is Verdict.CANNOT_TELL:
         here = replace(situation, n_train=column.n_members, n_holdout=column.n_others)
         alone = (deciding[0].advantage_alone or deciding[0].advantage).confidence
-        settle = settled_by_records(here, limit, alone, len(deciding)) if alone < 1 else ""
+        settle = settled_by_records(here, limit, alone, len(deciding)) if alone < 1 else None
         remedy = advice("attributes", verdict, situation, settle=settle)
     elif column.advantage_without.magnitude.low > 0:
         verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), SAME_POPULATION_ADVICE

@@ -14,6 +14,9 @@ from leakgauge.statistics import Estimate
 CERTAIN = 1.0
 """The confidence of what was computed rather than sampled."""
 
+FOUND_METHOD = "largest log ratio found, "
+"""What the method of an estimate begins with that is a lower end: queries that were not tried may change more."""
+
 
 @dataclass(frozen=True)
 class Influence:
@@ -109,8 +112,7 @@ class Influence:
             value=max(self.indirect, direct.value),
             low=max(self.indirect, direct.low),
             high=max(self.indirect_most, direct.high),
-            method="largest log ratio found, "
-            + ("direct queries and a search" if self.n_searched else "direct queries"),
+            method=FOUND_METHOD + ("direct queries and a search" if self.n_searched else "direct queries"),
         )
 
     def any_query(self, queries: Queries, confidence: float) -> Estimate:

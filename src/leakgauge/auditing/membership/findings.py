@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
+from leakgauge.auditing.advice import (
+    LARGE_ENOUGH_ADVICE,
+    REGULARISE,
+    TOO_CLOSE_ADVICE,
+    UNKNOWN_OUTPUTS,
+    Situation,
+    advice,
+    settled_by_models,
+    settled_by_records,
+)
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
@@ -29,7 +38,7 @@ from leakgauge.statistics import (
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
 
-_REMEDY = "inspect the most exposed records, group rare values, or train with stronger regularisation"
+_REMEDY = f"inspect the most exposed records, group rare values, or {REGULARISE} or on more records"
 
 BY_LABELS_ALONE = ("gap",)
 """Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
@@ -96,6 +105,11 @@ GIVE_REFERENCES = (
 
 OUTLIER_LEVEL = 0.05
 """A p-value at or below it says that the audited model is not like others of its learner."""
+
+OTHER_HOLDOUT = (
+    "audit the model again with other holdout records, none of which is in the training set: where none was trained "
+    f"on, this test finds some in 1 of {1 / OUTLIER_LEVEL:.0f} audits, and a second audit decides"
+)
 
 
 SMALL_HOLDOUT = 1.5
@@ -194,7 +208,8 @@ def advantage_finding(
             settle = "; ".join(filter(None, [settle, "" if n_games else give]))
     else:
         settle = settled_by_models(gained, limit, n_games)
-    remedy = advice("membership", verdict, _against(result.name, situation), settle=settle)
+    unsettled = LARGE_ENOUGH_ADVICE if result.games is None else TOO_CLOSE_ADVICE
+    remedy = advice("membership", verdict, _against(result.name, situation), settle=settle, unsettled=unsettled)
     if verdict is Verdict.PASSES:
         reason = f"{result.title} stays within the limit: advantage {advantage}"
     elif verdict is Verdict.CANNOT_TELL:
@@ -278,8 +293,13 @@ def released_finding(
             remedy = CHECK_HOLDOUT + remedy
     elif withheld_low(size) > limit:
         verdict = Verdict.CANNOT_TELL
-        reason = f"other models of the learner were attacked as well, but the audited one seems to leak more by {value}"
-        remedy = "give more holdout records, or release a model trained anew with another seed or on other records"
+        others = None if strongest.games is None else strongest.games.pool.magnitude
+        if others is not None and others.high < size.value:
+            reason = "other models of the learner were attacked as well, but the audited one seems to leak more"
+        else:
+            reason = "the audited model may itself reveal more than the limit allows"
+        reason += f" by {value}"
+        remedy = _against_open(attacks, strongest, limit, situation)
     elif (doubt := unlike_siblings(outlier, contamination)) is not None:
         verdict = Verdict.CANNOT_TELL
         reason, remedy = doubt
@@ -289,6 +309,19 @@ def released_finding(
     return Finding(
         "membership", RELEASED_MEASURE, estimate, 0.0, limit, verdict, reason + allowance(description.overlap), remedy
     )
+
+
+def _against_open(
+    attacks: Sequence[MembershipAttackResult], strongest: MembershipAttackResult, limit: float, situation: Situation
+) -> str:
+    """What to do where the audited model may reveal too much: a model trained anew helps only if others reveal less."""
+    helps = advice("membership", Verdict.FAILS, _against(strongest.name, situation))
+    played = [one for one in attacks if one.games is not None]
+    if any(judge(judged_advantage(one), limit) is Verdict.FAILS for one in played):
+        return helps
+    if any(judged_advantage(one).value > limit for one in played):
+        return f"give more holdout records, or {helps}"
+    return "give more holdout records, or release a model trained anew on other records"
 
 
 def siblings_reveal_less(attacks: Sequence[MembershipAttackResult], limit: float, low: float) -> bool:
@@ -315,7 +348,7 @@ def unlike_siblings(outlier: float | None, contamination: Contamination | None) 
                 "the answers about the holdout look as if part of it had been trained on, which hides a leak (p = "
                 f"{contamination.p_value:.2g})"
             ),
-            FRESH_HOLDOUT,
+            OTHER_HOLDOUT,
         )
     if outlier is None:
         return (
@@ -453,10 +486,10 @@ TAIL_BY = {
         "record alone differs from all others, or train with stronger regularisation",
     ),
     "ids": _TailBy(
-        "whole numbers that only few records have identify training records of the learner's models: outputs change "
-        "without them",
-        "models of the learner were asked about records with whole numbers that few of them have, and with those of "
-        "others in their place",
+        "numbers that only few records have identify training records of the learner's models: outputs change without "
+        "them",
+        "models of the learner were asked about records with numbers that few of them have, and with those of others "
+        "in their place",
         "put all numbers that few records have into one group before training, if they name something (a town, a "
         "product), or train with stronger regularisation",
     ),
@@ -480,6 +513,8 @@ TAIL_BY = {
     ),
 }
 """Of scores by changed records, and by outputs that several records have in common."""
+
+TAIL_BY |= dict.fromkeys(("words", "pairs", "texts", "shared"), TAIL_BY["few"]) | {"names": TAIL_BY["ids"]}
 
 
 class TailInGames(NamedTuple):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leakgauge.auditing.advice import Situation, advice, settled_by_models
+from leakgauge.auditing.advice import MOST_MODELS, TOO_CLOSE_ADVICE, Situation, advice, settled_by_models
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.membership.findings import (
     GIVE_LEARNER,
@@ -94,7 +94,8 @@ def _of_attack(result: MembershipAttackResult, limit: float, situation: Situatio
         f"non-members that it takes for members, {100 * JUDGED_FPR:g} % ({interval_name(ratio.confidence)} "
         f"{number(ratio.low, 2)} to {number(ratio.high, 2)}), limit {limit:g}"
     )
-    remedy = advice("membership", verdict, situation, settle=settled_by_models(pool, limit, n_games))
+    settle = settled_by_models(pool, limit, n_games)
+    remedy = advice("membership", verdict, situation, settle=settle, unsettled=TOO_CLOSE_ADVICE)
     return Finding("membership", TPR_MEASURE, ratio, 1.0, limit, verdict, reason, remedy)
 
 
@@ -114,8 +115,10 @@ def _unresolved(title: str, rate: GamesTpr, n_games: int) -> tuple[str, str]:
     if rate.n_false >= FEWEST_FALSE_POSITIVES:
         return reason, "give more training and holdout records"
     times = FEWEST_FALSE_POSITIVES / max(1, rate.n_false)
-    models = math.ceil(n_games * times)
-    return reason, f"train about {models:,} shadow models (shadow_models), or give {times:.1f} times as many records"
+    models, records = math.ceil(n_games * times), f"give {times:.1f} times as many training and holdout records"
+    if models > MOST_MODELS:
+        return reason, records
+    return reason, f"train about {models:,} shadow models (shadow_models), or {records}"
 
 
 def _undecided(limit: float, reason: str, remedy: str) -> Finding:
