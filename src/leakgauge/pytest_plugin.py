@@ -104,7 +104,8 @@ def _from_file(
     from leakgauge.auditing.batch import audit_config
     from leakgauge.auditing.config import load_config
 
-    return audit_config(load_config(path), folder=run, workers=workers, allow_pickle=allow_pickle).document
+    outcome = audit_config(load_config(path), folder=run, workers=workers, allow_pickle=allow_pickle)
+    return outcome.run.with_claim(outcome.document)
 
 
 def _said(document: Document) -> str:

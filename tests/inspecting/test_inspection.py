@@ -109,6 +109,40 @@ def test_whole_numbers_do_not_agree_by_chance(columns):
         assert not kinds & {ROWS, VALUE, MIDPOINT, ENTRY, WORD}
 
 
+def counts(n=1000, seed=0):
+    """Small whole numbers, as of visits and drugs, with a record that has the median in each column and no twin."""
+    rng = np.random.default_rng(seed)
+    table = np.column_stack([rng.poisson(mean, n) for mean in (4, 2, 16, 0.6, 40)]).astype(float)
+    median = np.median(table, axis=0)
+    table = np.concatenate([table[(table != median).any(axis=1)], median[None]])
+    assert (np.median(table, axis=0) == median).all()
+    return table, (table[:, 0] > 4).astype(int)
+
+
+def test_medians_of_counts_that_one_record_equals_by_chance_are_no_stored_row():
+    table, y = counts()
+    model = pipeline.make_pipeline(impute.SimpleImputer(strategy="median"), linear_model.LogisticRegression())
+    found = inspect(model.fit(table, y), (table, y))
+    assert not any(one.kind is ROWS for one in found.findings)
+    model.held_ = model[0].statistics_.copy()  # nor anywhere else
+    assert not any(one.kind is ROWS for one in inspect(model, (table, y)).findings)
+
+
+def test_a_stored_row_is_found_among_counts_where_chance_does_not_explain_it():
+    table, y = counts()
+    model = linear_model.LogisticRegression(max_iter=9999).fit(table, y)
+    rare = int(np.argmax(table[:, 3] + table[:, 1]))
+    for held in (table[rare], table[[rare, -1]]):  # or several rows
+        model.held_ = held.copy()
+        assert {one.kind for one in inspect(model, (table, y)).findings} == {ROWS}
+    for n_columns in (2, 4):
+        decimals = np.random.default_rng(1).normal(size=(200, n_columns))
+        model = linear_model.LogisticRegression().fit(decimals, decimals[:, 0] > 0)
+        model.held_ = decimals[7].copy()
+        found = inspect(model, (decimals, decimals[:, 0] > 0)).findings
+        assert [(one.where, one.kind) for one in found] == [("held_", ROWS)]
+
+
 def test_a_planted_name_in_a_vocabulary():
     texts = ["fever and cough"] * 40 + ["cough of Ravenscroft"]
     vectorizer = CountVectorizer().fit(texts)

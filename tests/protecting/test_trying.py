@@ -14,8 +14,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
-from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
+from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, Removal, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError, DataError, MissingExtra, ModelError, StoreError, WorkerError
+from leakgauge.influence import own_influence
 from leakgauge.models import FunctionProbabilities, wrap
 from leakgauge.protecting import Protection, ProtectionDocument, Refused, Tried, default_defences, protect, trying
 from leakgauge.protecting.document import dump
@@ -360,6 +361,12 @@ def test_a_model_that_can_only_be_queried():
     found = protect(alone, ATTACKS_ONLY, [Temperature(2), LabelsOnly(), StrongerPenalty(10)])
     assert list(by_name(found)) == ["unchanged", "temperature-2", "labels-only"]
     assert "no training procedure was given" in found.refused["penalty-10"].reason
+
+
+def test_no_record_is_left_out_where_none_is_above_the_limit():
+    found = protect(LINEAR, ATTACKS_ONLY, [Removal(own_influence, 5.0), Removal(own_influence, 0.2)])
+    assert list(by_name(found)) == ["unchanged", "removal-0.2"]
+    assert found.refused["removal-5"].reason == "no record has influence above 5, so none would be removed"
 
 
 def test_answers_that_are_released_in_another_form_already():

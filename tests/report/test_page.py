@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.resources
+import io
 import itertools
 import json
 import math
@@ -13,6 +14,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from rich.console import Console
 
 from leakgauge.auditing import Document, Finding, Verdict
 from leakgauge.auditing.document import dump, load
@@ -21,6 +23,7 @@ from leakgauge.report import render_html, statement, words, write_html
 from leakgauge.report.chapters import attributes as attributes_chapter
 from leakgauge.report.chapters import properties as properties_chapter
 from leakgauge.report.page import _flat, _scales, _view
+from leakgauge.report.terminal import show_audits
 from leakgauge.statistics import Estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -93,6 +96,18 @@ def test_a_document_without_audits_cannot_tell(three_models):
     text = Page(render_html(empty)).text_of()
     assert "No model was audited." in text
     assert "Cannot tell" in text
+
+
+def test_accuracy_is_of_rows_where_persons_have_several(documents):
+    """All other numbers count persons."""
+    persons = replace(documents.passing(), description=replace(documents.passing().description, n_rows=(700, 600)))
+    for audit, of in ((persons, "rows"), (documents.passing(), "records")):
+        text = Page(render_html(documents.alone(audit))).text_of()
+        assert f"Accuracy on training {of}" in text
+        assert f"Accuracy on holdout {of}" in text
+        console = Console(file=io.StringIO(), width=200)
+        show_audits(documents.alone(audit), console)
+        assert f" on holdout {of}." in " ".join(console.file.getvalue().split())
 
 
 # What stands where.

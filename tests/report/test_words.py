@@ -16,11 +16,12 @@ from leakgauge.auditing import (
     ReleaseRule,
     Verdict,
 )
+from leakgauge.auditing.advice import REGULARISE
 from leakgauge.auditing.attributes.findings import findings as attribute_findings
 from leakgauge.auditing.membership.findings import findings as membership_findings
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.properties.findings import findings as property_findings
-from leakgauge.report import changes, render_html, statement, words
+from leakgauge.report import changes, markdown, render_html, statement, words
 from leakgauge.report.chapters import CHAPTERS, attributes, influence, membership, properties
 from leakgauge.statistics import Estimate, TailOdds
 
@@ -104,6 +105,33 @@ def test_the_ground_of_passing_is_what_comes_nearest_to_its_limit(documents):
     assert statement.grounds(audit)[0].clearest.reason == "from -0.1 to 0.09"
 
 
+def test_what_a_search_found_is_a_lower_end_and_not_exact(documents):
+    """Queries that were not tried may change more, however exactly the largest ratio found is known."""
+    found = documents.failing().influence.found(Queries.MEASURED)
+    shown = [
+        words.interval(replace(found, value=low, low=low, high=high), 2)
+        for low, high in ((0.459, 0.459), (0.4589, 0.4591), (0.41, 0.52), (0.459, math.inf), (math.inf, math.inf))
+    ]
+    assert shown == ["0.46 or more", "0.46 or more", "0.41 or more", "0.46 or more", "infinite"]
+    assert words.interval(Estimate(0.459, 0.459, 0.459, 1, "largest PDTP, refit", 10), 2) == "exact"
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict", "said"),
+    [(math.inf, Verdict.PASSES, "not resolved (1.93 or more)"), (math.inf, Verdict.FAILS, "∞ (1.93 or more)"),
+     (3.5, Verdict.PASSES, "3.50 (1.93 or more)")],
+)  # fmt: skip
+def test_no_pass_stands_beside_an_infinite_value(documents, value, verdict, said):
+    """Odds among so few records that none of them is a non-member's are seen in a harmless model as well."""
+    odds = Estimate(value, 1.93, math.inf, 0.95, "tail odds", 64)
+    tail = Finding("membership", "tail odds of the strongest attack", odds, 1.0, 2.718, verdict, "reason", "")
+    assert words.against_limit(tail) == f"{said}, limit 2.718"
+    audit = audit_of(documents, tail, verdict=verdict)
+    for shown in (render_html(documents.alone(audit)), markdown(documents.alone(audit))):
+        assert ("not resolved" in shown) == (said[:3] == "not")
+        assert verdict is Verdict.FAILS or "∞" not in shown.partition("Tail odds")[2][:200]
+
+
 def test_advice_that_two_questions_share_is_given_once(documents):
     audit = audit_of(
         documents,
@@ -112,6 +140,34 @@ def test_advice_that_two_questions_share_is_given_once(documents):
         verdict=Verdict.FAILS,
     )
     assert statement.remedies(audit) == ["round"]
+
+
+def advised(documents, *remedies, learner="L"):
+    """What is advised where each of these is the remedy of a question of its own."""
+    what = replace(documents.failing().description, learner=learner)
+    found = (finding(0.2, 0.3, Verdict.CANNOT_TELL, remedy=one) for one in remedies)
+    return statement.remedies(replace(audit_of(documents, *found, verdict=Verdict.CANNOT_TELL), description=what))
+
+
+def test_advice_that_other_advice_contains_is_not_given_beside_it(documents):
+    more, inspect = f"{REGULARISE} or on more records", f"inspect the records, or {REGULARISE} or on more records"
+    assert advised(documents, REGULARISE, inspect, more) == [inspect]
+    assert advised(documents, more, REGULARISE, "ground") == [more, "ground"]
+    assert advised(documents, "round", "the grounds, or round them") == ["the grounds, or round them"]
+    assert advised(documents, "round", "background, rounds") == ["round", "background, rounds"]
+    under = f"first check the holdout; otherwise {REGULARISE}"
+    assert advised(documents, REGULARISE, under) == [REGULARISE, under]
+
+
+def test_trees_are_told_once_which_settings_regularise_them(documents):
+    elsewhere = f"round, or {REGULARISE}, or more"
+    for learner in ("Pipeline ending in RandomForestClassifier", "XGBClassifier", "decision-tree"):
+        assert advised(documents, f"{REGULARISE} or on more records", elsewhere, learner=learner) == [
+            f"{REGULARISE} (larger leaves, fewer levels) or on more records",
+            elsewhere,
+        ]
+    assert advised(documents, REGULARISE, learner="LogisticRegression") == [REGULARISE]
+    assert advised(documents, REGULARISE, learner=None) == [REGULARISE]
 
 
 def test_the_rule_is_told_from_the_settings(documents):
@@ -328,7 +384,7 @@ def test_records_above_the_limit_are_counted(documents, n, have, change):
         replace(documents.passing(), influence=replace(found, n_measured=2_000, n_above_limit=n, **on_train))
     )
     assert f" {n} of 2,000 records {have} a PDTP above 1; DTP is at most 3.00 for every query." in said
-    assert said.endswith(f"{change} the answer about one of 100 training records by more than that.")
+    assert said.endswith(f"{change} the answer about one of 100 training records by more than 1.")
     usual_error = Estimate(2.0, 1.5, 2.5, 0.95, "m", 100)
     moved = PredictionChange(
         500, 2_000, 1.25, 0.1, n, 1.0, usual_error, "on the holdout", 0.0, 0.0, 0, "ridge", 0, Histogram((), (), 0)
@@ -338,6 +394,14 @@ def test_records_above_the_limit_are_counted(documents, n, have, change):
         f"the root mean square error on the holdout. {n} of 500 records {change} it by more than 1 times the usual "
         "error."
     )
+
+
+def test_no_record_is_counted_above_a_limit_that_a_bound_keeps(documents):
+    """That none changes an answer by more than what no answer can change by goes without saying."""
+    bounded = replace(documents.influence(0.5, 0.6), n_asked_on_train=200, n_above_on_train=0)
+    for found, is_said in ((bounded, False), (replace(bounded, bound=1.4), True)):
+        (said,) = influence.InfluenceChapter().results(replace(documents.passing(), influence=found))
+        assert ("0 records change the answer" in said) is is_said
 
 
 def test_the_clearest_attack_is_one_that_decides(documents):

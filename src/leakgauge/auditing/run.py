@@ -8,6 +8,7 @@
     result.json      findings, attacks, influence; opaque ids only
     records.csv      one line for each record, opaque ids
     ids.csv          opaque id to the id in the user's table
+    claim.json       what canaries said about a claim of differential privacy, where one was tested
     report.html      the report
     checksums.sha256 checksums of the files above, as sha256sum reads them; beside it perhaps its signature (.sig)
 """
@@ -21,10 +22,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from leakgauge.auditing.claimed import ANSWERS, HeldClaim, read_answers
 from leakgauge.auditing.document import AuditResult, Document, dump, load
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.gate import Limits, apply
@@ -133,14 +135,64 @@ class Run:
         return Provenance.of(self.manifest() or {})
 
     def write_manifest(self, content: dict[str, Any]) -> None:
-        """Replace the manifest."""
-        self.write_text("manifest.json", json.dumps(content, indent=2) + "\n")
+        """Replace the manifest; that a claim is to be tested stays in it."""
+        known = self.manifest() or {}
+        kept = {"claim": known["claim"]} if "claim" in known else {}
+        self.write_text("manifest.json", json.dumps(kept | content, indent=2) + "\n")
 
     def forget(self) -> None:
         """Give a folder back in which nothing was measured, so that an audit with inputs put right may take it."""
-        manifest = self.folder / "manifest.json"
-        if set(self.folder.iterdir()) == {manifest}:
-            manifest.unlink()
+        held = [self.folder / ANSWERS, self.folder / "manifest.json"]
+        if held[-1] in (inside := set(self.folder.iterdir())) and inside <= set(held):
+            for path in held:
+                path.unlink(missing_ok=True)
+
+    def ask_claim(self, stated: str) -> None:
+        """Note in the manifest that a claim is to be tested: until the answer is there, the folder does not pass.
+
+        Args:
+            stated: the claim as on a command line.
+
+        Raises:
+            StoreError: another claim was to be tested in the folder, whose answer is not to be replaced.
+        """
+        known, manifest = self.claim(), self.manifest() or {}
+        if known is not None and known.stated not in ("", stated):
+            raise StoreError(
+                f"the claim {known.stated} belongs to run folder {self.folder}; name another folder with --run for "
+                "another claim"
+            )
+        if manifest.get("claim") != stated:
+            self.write_manifest({**manifest, "claim": stated})
+            self.seal_again("manifest.json")
+
+    def write_claim(self, answers: dict[str, Any]) -> None:
+        """Write ``claim.json``, and seal it where there are checksums.
+
+        Args:
+            answers: what canaries say about the claim, by model, as it stands in JSON.
+        """
+        self.write_text(ANSWERS, json.dumps(answers, indent=2) + "\n")
+        self.seal_again(ANSWERS)
+
+    def claim(self) -> HeldClaim | None:
+        """The claim that was to be tested in the folder, with its answers; ``None`` where none was.
+
+        That it was is in the manifest, in ``claim.json`` itself, and in the checksums: whoever deletes one of them
+        leaves a claim without an answer.
+        """
+        self._refuse_links()
+        manifest, known, path = self.manifest() or {}, dict[str, str](), self.folder / ANSWERS
+        held, doubt = read_answers(path), ""
+        with contextlib.suppress(StoreError):  # without checksums, or with damaged ones, there is nothing to compare
+            known = self._checksums()
+            if held is not None and known.get(ANSWERS) not in (None, _sha256(path)):
+                doubt = f"{ANSWERS} was changed since the audit, or is damaged"
+        if held is None and "claim" not in manifest and ANSWERS not in known:
+            return None
+        held = held or HeldClaim("")
+        asked = one_line(str(manifest.get("claim", "")))
+        return replace(held, stated=asked or held.stated, doubt=doubt or held.doubt)
 
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
@@ -267,13 +319,23 @@ class Run:
                 f"{self.folder / 'result.json'} holds what no audit writes ({place_of(error)}); run the audit again"
             ) from None
 
-    def document(self) -> Document:
-        """The result of the finished audit, judged again: verdicts in the file are not believed."""
-        return apply(self.written(), Limits())
+    def document(self, limits: Limits | None = None) -> Document:
+        """The result of the finished audit, judged again, with its claim: verdicts in the file are not believed.
+
+        Args:
+            limits: to apply in place of those of the audit.
+        """
+        return self.with_claim(apply(self.written(), limits or Limits()))
+
+    def with_claim(self, document: Document) -> Document:
+        """A result of this folder with what is known about the claim that was to be tested in it, if there is one."""
+        held = self.claim()
+        return document if held is None else held.judged(document)
 
     def verdicts_follow(self) -> bool:
         """Whether every verdict in the file, of the whole, each audit and each finding, is the one of its numbers."""
-        return _verdicts(self.written()) == _verdicts(self.document())
+        written = self.written()
+        return _verdicts(written) == _verdicts(apply(written, Limits()))
 
     def records(self, most: int | None = None) -> list[dict[str, str]]:
         """The lines of ``records.csv`` as text: all, or so many of each model, most exposed first."""

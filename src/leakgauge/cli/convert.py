@@ -42,7 +42,10 @@ def convert(
     if made.compared:
         typer.echo(f"{' and '.join(made.compared)} answer the same about made-up queries")
     else:
-        remark("The answers could not be compared: the model takes other queries than numbers.")
+        remark(
+            "The answers could not be compared: the model takes other queries than numbers. Compare those of both "
+            "files about a few rows of your table before you pass on the copy, and audit the copy."
+        )
     if made.trusted:
         typer.echo("To audit it, write beside its path, after a look at what these types do:")
         typer.echo(one_line(f"trusted = [{', '.join(repr(name) for name in made.trusted)}]".replace("'", '"')))

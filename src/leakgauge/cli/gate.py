@@ -62,7 +62,8 @@ def gate(
     Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. A file
     with another checksum than the audit's is refused. It is not signed: anyone who can write to the folder can change
     the estimates and the checksums, and the rule of the audit where no limits are given here. Nothing is measured
-    again.
+    again. A claim of differential privacy that the audit refuted fails, whatever the limits are; one that was to be
+    tested and was not is no pass.
 
     On GitHub it also writes annotations (an error for what fails, a warning for what it cannot tell) and the step
     summary.
@@ -77,13 +78,14 @@ def gate(
     from leakgauge.auditing.gate import Limits, apply
     from leakgauge.auditing.gate_document import GateDocument, dump
     from leakgauge.cli._console import remark
+    from leakgauge.escaping import one_line
     from leakgauge.report.statement import rests_on
-    from leakgauge.report.words import UNSIGNED
+    from leakgauge.report.words import UNSIGNED, sentence
 
     with Run(run).as_read():
         written = Run(run).written()
         Run(run).require_unchanged("result.json")
-        document = apply(written, _limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
+        document = Run(run).document(_limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")
         if json:
@@ -92,6 +94,9 @@ def gate(
             _show(document)
         for left_out in dict.fromkeys(filter(None, map(rests_on, document.audits))):
             remark(left_out)
+        if (claim := Run(run).claim()) is not None:
+            for audit in (one for one in document.audits if claim.not_refuted in one.notes):
+                remark(f"{one_line(audit.description.model)}: {sentence(claim.not_refuted)}")
         remark(UNSIGNED)
         if os.environ.get("GITHUB_ACTIONS") == "true":
             _tell_github(document, to_stderr=json)

@@ -27,6 +27,10 @@ _QUOTED = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 MOST_BY_CHANCE = 0.05
 """Numbers of an array that may be expected to agree with values of records by chance."""
 
+MOST_ROWS_BY_CHANCE = 0.01
+"""Records that may be expected to equal a vector in every column, were columns independent, for one that does to be a
+stored row: medians of counts are frequent values, and some record may have them all."""
+
 MOST_SHARE = 0.2
 """Of numbers on the grid of a column that may be values of single persons, for agreement to say anything."""
 
@@ -226,9 +230,28 @@ class RecordsSeen:
                 for dtype in (np.float64, np.float32):
                     keys = {values.tobytes() for values in np.add(candidate.astype(dtype), 0.0)}
                     rows = [row for key, row in self._own_rows[dtype].items() if key in keys]
+                    if len(rows) == 1:
+                        by_chance = len(candidate) * self._as_frequent(rows[0], dtype, of_columns=certain)
+                        if by_chance >= MOST_ROWS_BY_CHANCE:
+                            continue
                     if rows and (certain or len(matrix) * len(candidate) / self._possible_rows < MOST_BY_CHANCE):
                         return Match(Kind.ROWS, len(rows), frozenset(rows))
         return None
+
+    def _as_frequent(self, row: int, dtype: type[np.floating[Any]], *, of_columns: bool) -> float:
+        """How many records would be expected to equal a record, were columns independent.
+
+        Args:
+            row: of the record.
+            dtype: in which precision.
+            of_columns: whether the vector is made of values of the columns, as medians are, so that in each column some
+                record agrees; else the record itself is not counted.
+        """
+        assert self.matrix is not None
+        with np.errstate(over="ignore"):
+            matrix = self.matrix.astype(dtype)
+        same = (matrix == matrix[row]) | (np.isnan(matrix) & np.isnan(matrix[row]))
+        return len(matrix) * float(np.prod((same.sum(axis=0) - (not of_columns)) / len(matrix)))
 
     def _aligned(self, array: NDArray[Any], certain: bool) -> Match | None:
         """Values of an array with a number for each column, each in its own column: extremes, medians, centres."""

@@ -18,7 +18,7 @@ from leakgauge.auditing.case import opened
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import KEPT, make_private
 from leakgauge.checking import HIGHEST_CONFIDENCE, instance, many, optional
-from leakgauge.defences import Binning, Defence, Ensemble, LabelsOnly, OutputDefence, Unchanged
+from leakgauge.defences import Binning, Defence, Ensemble, LabelsOnly, OutputDefence, Removal, Unchanged
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
@@ -180,6 +180,8 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
             named = replace(named, model=model, learner=learner, shadows=shadows)
         case _ if what.learner is None:
             raise ModelError("no training procedure was given, so only the released outputs can be changed")
+        case Removal() if len(defence.left(what.learner, what.train, seed=settings.seed)) == len(what.train):
+            raise ModelError(f"no record has influence above {defence.limit:g}, so none would be removed")
         case _:
             learner = defence.apply(what.learner.with_secret_seed())  # as a release is trained
             named = replace(named, model=None, learner=learner, artefact=None)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from leakgauge.auditing import AuditDocument, Document, Finding
 from leakgauge.escaping import markdown as escape
-from leakgauge.report.statement import advice, grounds, headline, remedies, statement, tally
+from leakgauge.report.statement import advice, grounds, headline, remedies, statement, tally, verdict_on_all
 from leakgauge.report.words import (
     ADVICE_FOR_SEVERAL,
-    HEADLINES,
     MARKS,
     REMEDY_TITLES,
     capital,
     interval,
     limit_of,
     marked,
-    number,
     places_for,
     sentence,
+    unmeasured,
+    value_of,
 )
 
 
@@ -34,7 +34,7 @@ def markdown(document: Document) -> str:
     parts = [f"## Privacy audit: {escape(document.name if several else document.audits[0].description.model)}"]
     if several:
         said = f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}"
-        parts += [f"**{MARKS[document.verdict]} {HEADLINES[document.verdict]}.** {said}", _overview(document)]
+        parts += [f"**{MARKS[document.verdict]} {verdict_on_all(document)}.** {said}", _overview(document)]
     for audit in document.audits:
         parts += _audit(audit, document.leakgauge, several=several)
     return "\n\n".join(parts) + "\n"
@@ -75,9 +75,9 @@ def _paragraph(audit: AuditDocument, version: str) -> str:
 
 def _row(finding: Finding) -> str:
     places = places_for(finding.threshold)
-    value, around = "not measured", "–"
+    value, around = unmeasured(finding), "–"
     if finding.estimate is not None:
-        value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
+        value, around = value_of(finding), interval(finding.estimate, places)
     limit = limit_of(finding).removeprefix("limit ")
     cells = [escape(capital(finding.measure)), value, around, limit, marked(finding.verdict)]
     return f"| {' | '.join(cells)} |"

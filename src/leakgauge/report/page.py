@@ -400,7 +400,6 @@ def _environment() -> Environment:
             "advice_for_several": words.ADVICE_FOR_SEVERAL,
             "classes": {verdict: figures.verdict_class(verdict) for verdict in Verdict},
             "figures": figures,
-            "headlines": words.HEADLINES,
             "infinity": math.inf,
             "remedy_titles": words.REMEDY_TITLES,
             "statement": statement,

@@ -182,13 +182,13 @@ def _worst_first(findings: Sequence[Finding]) -> list[Finding]:
 
 def _row(finding: Finding) -> tuple[str, ...]:
     places = words.places_for(finding.threshold)
-    value, interval = _numbers(finding.estimate, places)
+    value, interval = _numbers(finding.estimate, places, words.unmeasured(finding))
     return _cut(words.capital(finding.measure)), value, interval, words.short(finding.threshold)
 
 
-def _numbers(estimate: Estimate | None, places: int = 3) -> tuple[str, str]:
+def _numbers(estimate: Estimate | None, places: int = 3, unmeasured: str = "not measured") -> tuple[str, str]:
     if estimate is None:
-        return "–", "not measured"
+        return "–", unmeasured
     return words.number(estimate.value, places), words.interval(estimate, places)
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from shlex import quote
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing.advice import REGULARISE
+from leakgauge.auditing.claimed import QUESTION as CLAIM
 from leakgauge.auditing.file.findings import NOT_NEEDED
 from leakgauge.auditing.finding import judge
 from leakgauge.membership import ATTACKS
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.report.words import (
     ADVICE,
+    CLAIM_HEADLINES,
     HEADLINES,
     PROTECT,
     TITLES,
@@ -31,6 +36,11 @@ REACH = (
     "The result holds for this model, these records and the attacks named; it does not show that every other attack "
     "would fail."
 )
+
+TREES = re.compile("tree|forest|boost|xgb|lgbm", re.IGNORECASE)
+"""In names of learners that grow trees."""
+
+REGULARISE_TREES = f"{REGULARISE} (larger leaves, fewer levels)"
 
 
 def question_title(question: str) -> str:
@@ -127,14 +137,28 @@ def commands(audit: AuditDocument, source: str) -> list[tuple[str, str]]:
 def headline(audit: AuditDocument) -> str:
     """The verdict in words; of a pass also whether it is measured, or proven for every query."""
     if audit.verdict is not Verdict.PASSES or audit.influence is None or audit.rule.dtp is None:
-        return HEADLINES[audit.verdict]
+        return _decided(audit.verdict, audit.findings)
     return f"{HEADLINES[audit.verdict]} ({'proven' if audit.influence.proves(audit.rule.dtp) else 'measured'})"
+
+
+def _decided(verdict: Verdict, findings: Iterable[Finding]) -> str:
+    """A verdict in words, and where claims alone stand against a pass, that they do."""
+    deciding = [finding.question == CLAIM for finding in findings if finding.verdict is not Verdict.PASSES]
+    if verdict in CLAIM_HEADLINES and deciding and all(deciding):
+        return CLAIM_HEADLINES[verdict]
+    return HEADLINES[verdict]
+
+
+def verdict_on_all(document: Document) -> str:
+    """The verdict on a whole document in words."""
+    if len(document.audits) == 1:
+        return headline(document.audits[0])
+    return _decided(document.verdict, (finding for audit in document.audits for finding in audit.findings))
 
 
 def document_headline(document: Document) -> str:
     """The verdict on a whole document in words, and its name."""
-    said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
-    return f"{said}: {document.name}"
+    return f"{verdict_on_all(document)}: {document.name}"
 
 
 def document_lines(document: Document) -> list[str]:
@@ -217,12 +241,25 @@ def advice(audit: AuditDocument, *, protect: bool = True) -> str:
 
 
 def remedies(audit: AuditDocument) -> list[str]:
-    """What to do about the grounds, each advice once; where the audit cannot tell, what settles every open finding."""
+    """What to do about the grounds; where the audit cannot tell, what settles every open finding.
+
+    Each advice is given once, and none that stands in another.
+    """
     if audit.verdict is Verdict.CANNOT_TELL:
         deciding = [finding for finding in audit.findings if finding.verdict is audit.verdict]
     else:
         deciding = [ground.clearest for ground in grounds(audit)]
-    return list(dict.fromkeys(finding.remedy for finding in deciding if finding.remedy))
+    said = list(dict.fromkeys(finding.remedy for finding in deciding if finding.remedy))
+    said = [one for one in said if not any(one != other and _contains(other, one) for other in said)]
+    first = next((place for place, one in enumerate(said) if REGULARISE in one), None)
+    if first is not None and TREES.search(audit.description.learner or ""):
+        said[first] = said[first].replace(REGULARISE, REGULARISE_TREES, 1)
+    return said
+
+
+def _contains(advice: str, other: str) -> bool:
+    """Whether other advice stands in an advice, word for word, and not under the condition of another."""
+    return re.search(rf"(?<!\w){re.escape(other)}(?!\w)", advice.partition("otherwise ")[0]) is not None
 
 
 def tally(document: Document) -> str:
@@ -274,6 +311,7 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
         ("Tested", f"{capital(tested)}." if tested else "Nothing could be tested."),
         ("Results", _joined(*results)),
         ("Release rule", " ".join(rule(audit))),
+        ("Claim", _joined(*(sentence(one.reason) for one in audit.findings if one.question == CLAIM))),
         ("Verdict", _joined(f"{headline(audit)}.", rests_on(audit), not_proven(audit), ADVICE[audit.verdict])),
         ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
         ("Reach", REACH),

@@ -18,6 +18,8 @@ from leakgauge.auditing import (
     PropertyGame,
     Verdict,
 )
+from leakgauge.auditing.claimed import QUESTION as CLAIM
+from leakgauge.auditing.influence.result import FOUND_METHOD
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import factor as factor
@@ -30,6 +32,12 @@ HEADLINES = {
     Verdict.FAILS: "Fails the release rule",
     Verdict.CANNOT_TELL: "Cannot tell whether the release rule holds",
 }
+
+CLAIM_HEADLINES = {
+    Verdict.FAILS: "Fails: a claim of differential privacy is refuted",
+    Verdict.CANNOT_TELL: "Cannot tell: a claim of differential privacy was not tested",
+}
+"""Where nothing but a claim stands against a pass."""
 
 ADVICE = {
     Verdict.PASSES: (
@@ -106,6 +114,8 @@ def places_for(threshold: float) -> int:
 def interval(estimate: Estimate, places: int = 3) -> str:
     """The interval in words; an interval without length was computed, not sampled.
 
+    Of the largest change that was found, only the lower end: another query may change more.
+
     >>> interval(Estimate(0.2, 0.1, 0.3, 0.95, "example", 10))
     '0.100 to 0.300'
     >>> interval(Estimate(1.2, 1.2, float("inf"), 0.95, "example", 10), 2)
@@ -115,9 +125,10 @@ def interval(estimate: Estimate, places: int = 3) -> str:
     """
     if estimate.low == math.inf:
         return "infinite"
-    if estimate.low == estimate.high:
+    from_below = estimate.high == math.inf or estimate.method.startswith(FOUND_METHOD)
+    if estimate.low == estimate.high and not from_below:
         return "exact"
-    if estimate.high == math.inf and math.isfinite(estimate.low):
+    if from_below and math.isfinite(estimate.low):
         return f"{number(estimate.low, places)} or more"
     low, high = number(estimate.low, places), number(estimate.high, places)
     return "exact but for rounding" if low == high else f"{low} to {high}"
@@ -253,6 +264,13 @@ def limit_of(finding: Finding) -> str:
     return f"limit {short(finding.threshold)}{', judged from below' if below else ''}"
 
 
+def unmeasured(finding: Finding) -> str:
+    """What stands in place of the value of a finding that has none."""
+    if finding.question == CLAIM:
+        return "refuted" if finding.verdict is Verdict.FAILS else "not tested"
+    return "not measured"
+
+
 def from_below(finding: Finding) -> bool:
     """Whether a finding passes although its interval reaches above its limit, so that its upper end says nothing.
 
@@ -263,13 +281,23 @@ def from_below(finding: Finding) -> bool:
 
 
 def against_limit(finding: Finding) -> str:
-    """One finding's number against its limit, as in “0.312 (0.270 to 0.354), limit 0.1”."""
+    """One finding's number against its limit, as in “0.312 (0.270 to 0.354), limit 0.1”; of a claim, the answer."""
+    if finding.question == CLAIM:
+        return unmeasured(finding)
     if finding.estimate is None:
-        return f"not measured, {limit_of(finding)}"
+        return f"{unmeasured(finding)}, {limit_of(finding)}"
     counted_ = " found" if finding.threshold == finding.baseline == 0 else ""
-    value = number(finding.estimate.value, places_for(finding.threshold))
     around = interval(finding.estimate, places_for(finding.threshold))
-    return f"{value}{counted_} ({around}), {limit_of(finding)}"
+    return f"{value_of(finding)}{counted_} ({around}), {limit_of(finding)}"
+
+
+def value_of(finding: Finding) -> str:
+    """The value of a finding that has an estimate; not an infinite one that passes, which says nothing by itself."""
+    assert finding.estimate is not None  # the caller has looked
+    value = finding.estimate.value
+    if finding.verdict is Verdict.PASSES and math.isinf(value):
+        return "not resolved"
+    return number(value, places_for(finding.threshold))
 
 
 def fold(nats: float, limit: float | None = None) -> str:
@@ -302,8 +330,14 @@ def of_hundred(share: float, limit: float | None = None) -> str:
 
 
 def finding_line(audit: AuditDocument, finding: Finding) -> str:
-    """One line for a finding, as in “✗ fails        forest: largest PDTP: 2.10 (2.05 to 2.10), limit 1”."""
-    return f"{marked(finding.verdict):<13}  {audit.description.model}: {finding.measure}: {against_limit(finding)}"
+    """One line for a finding, as in “✗ fails        forest: largest PDTP: 2.10 (2.05 to 2.10), limit 1”.
+
+    That on a claim says which, and where to look or what to do.
+    """
+    said = against_limit(finding)
+    if finding.question == CLAIM:
+        said = finding.reason if finding.verdict is Verdict.FAILS else f"{finding.reason}; {finding.remedy}"
+    return f"{marked(finding.verdict):<13}  {audit.description.model}: {finding.measure}: {said}"
 
 
 def released(audit: AuditDocument) -> str:

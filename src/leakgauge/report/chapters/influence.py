@@ -167,9 +167,10 @@ def _searched(influence: Influence | PredictionChange) -> str:
 
 def _on_train(influence: Influence) -> str:
     """What answers about other training records come to, which lies between PDTP and DTP."""
-    if not influence.n_asked_on_train:
+    if not influence.n_asked_on_train or (influence.n_above_on_train == 0 and influence.proves(influence.limit)):
         return ""
     n, of = influence.n_above_on_train, counted(influence.n_asked_on_train, "training record")
     return (
-        f" {counted(n, 'record')} {'changes' if n == 1 else 'change'} the answer about one of {of} by more than that."
+        f" {counted(n, 'record')} {'changes' if n == 1 else 'change'} the answer about one of {of} by more than "
+        f"{short(influence.limit)}."
     )

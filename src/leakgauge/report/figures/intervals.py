@@ -13,7 +13,7 @@ from leakgauge.auditing import (
 )
 from leakgauge.drawing.axes import Axis
 from leakgauge.drawing.marks import joined, path
-from leakgauge.report.words import places_for, short, value_and_interval
+from leakgauge.report.words import places_for, short, unmeasured, value_and_interval
 from leakgauge.statistics import Estimate
 
 
@@ -52,7 +52,7 @@ def interval_plot(finding: Finding, scale: tuple[float, float]) -> Markup:
     """
     width, middle = 180, 13
     axis = Axis(*scale, 6, width - 8)
-    limit, said, mark = round(axis.at(finding.threshold)), "not measured", Markup("")
+    limit, said, mark = round(axis.at(finding.threshold)), unmeasured(finding), Markup("")
     if finding.estimate is not None:
         said = value_and_interval(finding.estimate, places_for(finding.threshold))
         mark = _interval_marks(finding.estimate, axis, middle)

@@ -10,12 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from leakgauge.report.chapters import CHAPTERS
-from leakgauge.report.statement import advice, headline, remedies, rests_on, tally
+from leakgauge.report.statement import advice, remedies, rests_on, tally, verdict_on_all
 from leakgauge.report.terminal.tables import STYLES, plain_table, show_table
 from leakgauge.report.words import (
     ADVICE,
     ADVICE_FOR_SEVERAL,
-    HEADLINES,
     MARKS,
     REMEDY_TITLES,
     against_limit,
@@ -27,6 +26,8 @@ from leakgauge.report.words import (
     places_for,
     released,
     sentence,
+    unmeasured,
+    value_of,
 )
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def _headline(document: Document) -> RenderableType:
     style = STYLES[document.verdict.value]
     models = [audit.description.model for audit in document.audits]
     name = ": ".join(filter(None, (document.name, *(models if len(models) == 1 else ()))))
-    said = headline(document.audits[0]) if len(models) == 1 else HEADLINES[document.verdict]
-    text = Text.assemble((f"{MARKS[document.verdict]} {said}", f"bold {style}"))
+    text = Text.assemble((f"{MARKS[document.verdict]} {verdict_on_all(document)}", f"bold {style}"))
     text.append(f"  {name}\n", style="bold")
     if len(document.audits) > 1:
         text.append(f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}")
@@ -94,7 +94,7 @@ def _description(audit: AuditDocument) -> str:
     scores = ""
     if what.knows_classes:
         scores = f"; {score} {number(what.train_score.value)} on training, "
-        scores += f"{number(what.holdout_score.value)} on holdout records"
+        scores += f"{number(what.holdout_score.value)} on holdout {'records' if what.n_rows is None else 'rows'}"
     return (
         f"{what.n_train:,} training and {counted(what.n_holdout, 'holdout record')}; released outputs: "
         f"{released(audit)}{scores}."
@@ -129,9 +129,9 @@ def _below(finding: Finding) -> Text:
 
 def _beside(finding: Finding) -> list[Text]:
     places = places_for(finding.threshold)
-    value, around = "–", "not measured"
+    value, around = "–", unmeasured(finding)
     if finding.estimate is not None:
-        value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
+        value, around = value_of(finding), interval(finding.estimate, places)
     cells = (finding.measure, value, around, limit_of(finding).removeprefix("limit "))
     return [*(Text(cell) for cell in cells), Text(sentence(finding.reason), style="dim")]
 
