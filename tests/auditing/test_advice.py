@@ -18,7 +18,7 @@ from leakgauge.auditing import Description, Document, MembershipAttackResult, Re
 from leakgauge.auditing.advice import (
     LARGE_ENOUGH_ADVICE,
     LOWEST_STEP_NATS,
-    TOO_CLOSE_ADVICE,
+    TOO_LARGE_ADVICE,
     Outputs,
     Situation,
     advice,
@@ -97,7 +97,7 @@ def test_advice_fits_what_failed_and_what_is_released(question, verdict, answers
         assert not said.startswith(LARGE_ENOUGH_ADVICE)  # nobody looked how large an audit it takes
         if verdict is Verdict.CANNOT_TELL:
             assert advice(question, verdict, one, settle="") == LARGE_ENOUGH_ADVICE + said
-            assert advice(question, verdict, one, settle="", unsettled=TOO_CLOSE_ADVICE) == TOO_CLOSE_ADVICE + said
+            assert advice(question, verdict, one, settle="", unsettled=TOO_LARGE_ADVICE) == TOO_LARGE_ADVICE + said
             assert advice(question, verdict, one, settle="more of it") == "more of it"
 
 
@@ -463,6 +463,6 @@ def test_an_audit_that_is_too_small_is_not_called_large_enough():
     audited = Description("m", "L", "as is", "probabilities", 60, 60, 0, 3, ("a", "b"), score, score, 0)
     attacks = [in_games(0.099, 0.04, 0.16), in_games(0.05, 0.0, 0.12)]
     near, far = findings(attacks, audited, ReleaseRule(dtp=None), situation, n_games=32, outlier=0.5)[:2]
-    assert near.remedy == TOO_CLOSE_ADVICE + "train with stronger regularisation or on more records"
+    assert near.remedy == TOO_LARGE_ADVICE + "train with stronger regularisation or on more records"
     assert far.remedy.startswith("train about 130 shadow models")
     assert not any("large enough" in one.remedy for one in (near, far))

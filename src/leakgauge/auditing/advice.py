@@ -43,8 +43,6 @@ LARGE_ENOUGH_ADVICE = (
     "not help: "
 )
 
-TOO_CLOSE_ADVICE = "the value is too close to the limit to be decided by a larger audit: "
-
 
 class Outputs(StrEnum):
     """What the released model gives whoever queries it; advice about ``UNKNOWN`` outputs names no other form."""
@@ -100,6 +98,10 @@ class Situation:
 
 LARGEST_AUDIT_FACTOR = 20.0
 """How many times larger an audit may sensibly become to decide one attack."""
+
+TOO_LARGE_ADVICE = f"it would take an audit with more than {LARGEST_AUDIT_FACTOR:.0f} times as many records to decide this: "
+    f"a larger audit would take more than {LARGEST_AUDIT_FACTOR:.0f} times as many records to decide it: "
+)
 
 MOST_MODELS = 1000
 """Shadow models that are asked for; with more of them an interval is as narrow as the records allow."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from leakgauge.auditing.advice import (
     LARGE_ENOUGH_ADVICE,
     REGULARISE,
-    TOO_CLOSE_ADVICE,
+    TOO_LARGE_ADVICE,
     UNKNOWN_OUTPUTS,
     Situation,
     advice,
@@ -208,7 +208,7 @@ def advantage_finding(
             settle = "; ".join(filter(None, [settle, "" if n_games else give]))
     else:
         settle = settled_by_models(gained, limit, n_games)
-    unsettled = LARGE_ENOUGH_ADVICE if result.games is None else TOO_CLOSE_ADVICE
+    unsettled = LARGE_ENOUGH_ADVICE if result.games is None else TOO_LARGE_ADVICE
     remedy = advice("membership", verdict, _against(result.name, situation), settle=settle, unsettled=unsettled)
     if verdict is Verdict.PASSES:
         reason = f"{result.title} stays within the limit: advantage {advantage}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leakgauge.auditing.advice import MOST_MODELS, TOO_CLOSE_ADVICE, Situation, advice, settled_by_models
+from leakgauge.auditing.advice import MOST_MODELS, TOO_LARGE_ADVICE, Situation, advice, settled_by_models
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.membership.findings import (
     GIVE_LEARNER,
@@ -95,7 +95,7 @@ def _of_attack(result: MembershipAttackResult, limit: float, situation: Situatio
         f"{number(ratio.low, 2)} to {number(ratio.high, 2)}), limit {limit:g}"
     )
     settle = settled_by_models(pool, limit, n_games)
-    remedy = advice("membership", verdict, situation, settle=settle, unsettled=TOO_CLOSE_ADVICE)
+    remedy = advice("membership", verdict, situation, settle=settle, unsettled=TOO_LARGE_ADVICE)
     return Finding("membership", TPR_MEASURE, ratio, 1.0, limit, verdict, reason, remedy)
 
 
