@@ -99,8 +99,8 @@ class Situation:
 LARGEST_AUDIT_FACTOR = 20.0
 """How many times larger an audit may sensibly become to decide one attack."""
 
-TOO_LARGE_ADVICE = f"it would take an audit with more than {LARGEST_AUDIT_FACTOR:.0f} times as many records to decide this: "
-    f"a larger audit would take more than {LARGEST_AUDIT_FACTOR:.0f} times as many records to decide it: "
+TOO_LARGE_ADVICE = (
+    f"it would take an audit with more than {LARGEST_AUDIT_FACTOR:.0f} times as many records to decide this: "
 )
 
 MOST_MODELS = 1000
