@@ -16,8 +16,8 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge, SGDClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, KBinsDiscretizer, OneHotEncoder, StandardScaler
-from sklearn.svm import SVR
+from sklearn.preprocessing import Binarizer, KBinsDiscretizer, OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.svm import SVR, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
@@ -793,6 +793,39 @@ def test_numbers_that_are_encoded_as_categories(kind: str, n_few: int, n_holders
     assert found.verdict is Verdict.FAILS
 
 
+@pytest.mark.parametrize("n_holders", [2, 3])
+@pytest.mark.parametrize("kind", ["int", "text"])
+def test_a_code_that_two_or_three_have_behind_a_target_encoder(kind: str, n_holders: int) -> None:
+    """All codes are held by as few, so that another's value is known to most models: one that no record has is not."""
+    rng = np.random.default_rng(n_holders)
+    table = pd.DataFrame(rng.normal(size=(600, 2)), columns=["a", "b"])
+    code = rng.permutation(np.arange(600) // n_holders) * 7 + 1000
+    table["code"] = code if kind == "int" else [f"c{one}" for one in code]
+    table["y"] = table.a + rng.normal(size=600)
+    columns = make_column_transformer(
+        (TargetEncoder(smooth=60.0, random_state=0), ["code"]), ("passthrough", ["a", "b"])
+    )
+    assert in_games(audited(make_pipeline(columns, Ridge(10.0)), table)).verdict is Verdict.FAILS
+
+
+def test_a_code_that_an_encoder_with_a_list_of_all_takes() -> None:
+    table = numbered("int", 800, 40, 1)
+    result = audited(one_hot_codes(categories=[np.unique(table.code)]), table)
+    assert in_games(result).verdict is Verdict.FAILS
+
+
+def test_a_model_that_takes_no_other_numbers_is_attacked_without_changed_copies() -> None:
+    table = numbered("int", 400, 20, 1)
+    table["y"] = (table.a > 0).astype(int)
+    columns = make_column_transformer(
+        (StandardScaler(), ["a", "b"]), (OneHotEncoder(categories=[np.unique(table.code)]), ["code"])
+    )
+    result = audited(make_pipeline(columns, LinearSVC()), table)
+    assert "noise-robustness" not in [one.name for one in result.attacks]
+    assert any("does not answer about changed records" in one for one in result.not_tested)
+    assert not any("left out" in one.measure for one in result.findings)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_null_categories_of_two_that_are_not_encoded_tell_nobody(seed: int) -> None:
     """All that few have is one category."""
@@ -813,13 +846,21 @@ def test_which_columns_of_numbers_are_names() -> None:
     def ask(queries: np.ndarray) -> np.ndarray:
         return np.asarray(model.predict(queries))[:, None]
 
-    names = [held.schema.columns[place].name for place in read_as_names(held, ask)]
-    assert names == ["code"]
+    names = {held.schema.columns[place].name: new for place, new in read_as_names(held, ask).items()}
+    assert list(names) == ["code"]
+    assert not set(names["code"]) & set(table.code)
+
+    def refuses_new(queries: np.ndarray) -> np.ndarray:
+        if not np.isin(queries[:, 2], table.code).all():
+            raise DataError("unknown")
+        return ask(queries)
+
+    assert read_as_names(held, refuses_new) == {2: ()}  # others' values can be asked about
 
     def refuses(queries: np.ndarray) -> np.ndarray:
         raise DataError("unknown")
 
-    assert read_as_names(held, refuses) == []
+    assert read_as_names(held, refuses) == {}
 
 
 def test_numbers_that_are_none_of_those_known() -> None:

@@ -17,6 +17,7 @@ from sklearn.ensemble import (
     BaggingClassifier,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
     VotingClassifier,
 )
 from sklearn.feature_selection import SelectFromModel
@@ -75,6 +76,8 @@ def told_by(result: AuditResult) -> str:
     return lira.games.tail_by
 
 
+MIDDLES: dict[str, Any] = {"loss": "absolute_error", "n_estimators": 1, "max_depth": 4, "min_samples_leaf": 15}
+
 MEDIAN = SimpleImputer(strategy="median")
 
 
@@ -89,6 +92,7 @@ MEDIAN = SimpleImputer(strategy="median")
         make_pipeline(MinMaxScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
         make_pipeline(MaxAbsScaler(), FunctionTransformer(np.cbrt), LogisticRegression(C=0.1)),
         make_pipeline(RobustScaler(), make_union(PCA(2), RBFSampler(random_state=0)), LogisticRegression(C=0.1)),
+        make_pipeline(MinMaxScaler(), Binarizer(threshold=0.4), LogisticRegression(C=0.01)),
         make_pipeline(Nystroem(gamma=0.05, n_components=20, random_state=0), LogisticRegression(C=0.01)),
         make_pipeline(StandardScaler(), Nystroem(gamma=0.05, n_components=20), LogisticRegression(C=0.01)),
         DecisionTreeClassifier(max_depth=1),
@@ -291,6 +295,34 @@ def test_leaves_that_are_medians_of_what_records_are_off(loss: str, n_trees: int
     found = _middles(fitted, X, y)
     assert (found[:500] == 1).sum() >= 4
     assert (found[500:] == 1).sum() == 0
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        GradientBoostingRegressor(init="zero", **MIDDLES),
+        HistGradientBoostingRegressor(loss="absolute_error", max_iter=2, min_samples_leaf=15),
+        TransformedTargetRegressor(GradientBoostingRegressor(**MIDDLES), func=np.arcsinh, inverse_func=np.sinh),
+        TransformedTargetRegressor(GradientBoostingRegressor(**MIDDLES), transformer=StandardScaler()),
+    ],
+    ids=["from zero", "histograms", "of a function", "of scaled labels"],
+)
+def test_other_boosting_with_medians_in_its_leaves(model: Any) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 2, (602, 4)).astype(float), rng.normal(size=602)
+    result = audit(model, train=(X[:301], y[:301]), holdout=(X[301:], y[301:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.FAILS
+    assert told_by(result) == STORED
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+def test_null_means_in_leaves_and_medians_that_many_have(loss: str) -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 2, (602, 4)).astype(float), rng.normal(size=602)
+    y = y if loss == "squared_error" else np.round(y)
+    model = GradientBoostingRegressor(loss=loss, n_estimators=2, max_depth=2)
+    result = audit(model, train=(X[:301], y[:301]), holdout=(X[301:], y[301:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.PASSES
 
 
 @pytest.mark.parametrize("n_trees", [1, 3])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.nearby import nearby, unseen_categories
+from leakgauge.auditing.membership.nearby import nearby, steadiness, unseen_categories
 from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_models_without, wants_shadows
 from leakgauge.auditing.membership.shadows import ShadowModels, train_shadows
 from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
@@ -207,6 +207,14 @@ class Case(Outline):
     def asks_copies(self) -> bool:
         """Whether the released model is asked about changed copies of the candidates."""
         return wants_copies(self.kind, self.settings) and self.affords(N_COPIES * len(self.candidates))
+
+    @cached_property
+    def steadiness(self) -> Floats | None:
+        """How often it keeps their classes then ``[n]``; ``None`` where it is not asked, or does not answer."""
+        if self.asks_copies:
+            with suppress(DataError, ModelError):
+                return steadiness(self.model, self.candidates, self.settings)
+        return None
 
     @cached_property
     def shadow_models(self) -> ShadowModels:

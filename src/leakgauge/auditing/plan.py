@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -11,7 +12,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
-from leakgauge.auditing.membership.changed import AskedBeside, read_as_names
+from leakgauge.auditing.membership.changed import N_TRIED, AskedBeside, read_as_names, with_new
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -19,7 +20,7 @@ from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.endpoints import RemoteModel
-from leakgauge.models.sklearn import is_smooth, reads_words
+from leakgauge.models.sklearn import is_smooth, reads_words, wrap
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import (
@@ -257,23 +258,37 @@ class Outline:
         known = isinstance(learner, SklearnLearner)
         smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
         words = reads_words(learner.estimator) if isinstance(learner, SklearnLearner) else 0
+        names, new = self._answered_new(smooth=smooth)
         return AskedBeside.of(
-            self.candidates, self.drawn, smooth=smooth, texts=known, words=words, names=self._names(smooth=smooth)
+            self.candidates, self.drawn, smooth=smooth, texts=known, words=words, names=names, new=new
         )
 
-    def _names(self, *, smooth: bool) -> list[int]:
-        """Columns of numbers that the audited model, or one trained for it, takes for names."""
+    def _answered_new(self, *, smooth: bool) -> tuple[dict[int, tuple[float, ...]], list[int]]:
+        """Of which columns the audited model, or one trained for it, takes numbers for names, and a new category."""
         learner, model, train = self.what.learner, self.what.model, self.what.train
-        columns = train.schema.columns
-        if learner is None or smooth or all(one.is_categorical for one in columns):
-            return []
+        columns, n_classes, rows = train.schema.columns, len(train.schema.classes), slice(N_TRIED)
+        if learner is None or smooth:
+            return {}, []
         try:
             if model is None or model.may_remember or isinstance(model, RemoteModel):
                 model = trained(learner, train, seed=0).model
-            own, n_classes = model, len(train.schema.classes)
-            return read_as_names(self.candidates, lambda queries: answers(own, queries, n_classes))
         except (DataError, ModelError):
-            return []
+            return {}, []
+        own, new, estimator = model, list[int](), getattr(model, "estimator", None)
+        reads_texts = isinstance(learner, SklearnLearner) and estimator is not None
+        for place, column in enumerate(columns if reads_texts else ()):
+            # Of a data type with its own list of categories there may be no others.
+            if not column.categories or column.dtype not in ("string", "object"):
+                continue
+            if not all(isinstance(one, str) for one in column.categories):
+                continue
+            schema = replace(train.schema, columns=(*columns[:place], with_new(column), *columns[place + 1 :]))
+            queries = train.features[rows].copy()
+            queries[:, place] = len(column.categories)
+            with suppress(DataError, ModelError):
+                answers(wrap(estimator, schema), queries, n_classes)
+                new.append(place)
+        return read_as_names(self.candidates, lambda queries: answers(own, queries, n_classes)), new
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:

@@ -14,10 +14,12 @@ import re
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from types import MappingProxyType
 from typing import ClassVar, Self
 
 import numpy as np
@@ -303,7 +305,7 @@ class Beside(ChangedRecords):
         Args:
             candidates: to look at.
             units: which of them are in training sets together.
-            names: places of columns that are names: next to one there is nothing.
+            names: places of columns that are names, about which models answer whatever they are.
         """
         rows = _some(np.arange(len(candidates)), MOST_BESIDE)
         centres = np.repeat(candidates.features[None, rows], 1 + N_NEXT, axis=0)
@@ -370,7 +372,8 @@ class AskedBeside:
         smooth: bool,
         texts: bool = True,
         words: int = 0,
-        names: Collection[int] = (),
+        names: Mapping[int, tuple[float, ...]] = MappingProxyType({}),
+        new: Collection[int] = (),
     ) -> AskedBeside:
         """About some of the candidates.
 
@@ -382,7 +385,8 @@ class AskedBeside:
                 take whole numbers for names.
             words: how many of the words of a text that follow each other they are known to take together; 0 where it
                 is not known that they split texts.
-            names: places of columns of numbers that they take for names.
+            names: places of columns of numbers that they take for names, with values that no candidate has.
+            new: places of columns of categories of which they answer about `UNHEARD`.
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
@@ -390,13 +394,13 @@ class AskedBeside:
         pairs = _Pairs.among(candidates, units, few=True) if texts and words > 1 else ()
         of_pairs = [replace(one, places=of.places) for one, of in zip(pairs, of_texts, strict=False)]
         mostly = {place for place in range(len(candidates.schema.columns)) if _is_text(candidates, place)}
-        categories = [*_Categories.among(candidates, units)]
+        categories = [*_Categories.among(candidates, units, set(new) - mostly - {one.place for one in of_texts})]
         kinds: list[tuple[type[HeldByFew], Sequence[_Categories | _Texts]]] = [
             (HeldByFew, [one for one in categories if not (texts and one.place in mostly)]),
             (HeldWords, of_texts),
             (HeldPairs, of_pairs),
             (HeldAsText, [one for one in categories if texts and one.place in mostly]),
-            (HeldAsName, [_Categories.of(candidates, units, place) for place in names]),
+            (HeldAsName, [_Categories.of(candidates, units, place, unheard) for place, unheard in names.items()]),
             (HeldAsNumber, [] if texts else [*_Categories.whole(candidates, units)]),
         ]
         asked: list[ChangedRecords | None] = [
@@ -405,11 +409,14 @@ class AskedBeside:
             for n_holders in HOLDERS
             if columns or (kind is HeldByFew and n_holders == 1)
         ]
-        asked.append(None if smooth else Beside.of(candidates, units, names))
+        asked.append(None if smooth else Beside.of(candidates, units, [one for one in names if names[one]]))
         columns = list(candidates.schema.columns)
         for one in of_texts:
             columns[one.place] = replace(columns[one.place], categories=tuple(one.places))
-        schema = replace(candidates.schema, columns=tuple(columns)) if of_texts else candidates.schema
+        for place in (category.place for category in categories if category.new):
+            columns[place] = with_new(columns[place])
+        is_same = columns == list(candidates.schema.columns)
+        schema = candidates.schema if is_same else replace(candidates.schema, columns=tuple(columns))
         return cls(tuple(one for one in asked if one is not None), schema)
 
     @staticmethod
@@ -487,14 +494,16 @@ def _shared_out(held: Sequence[Indices], most: int) -> Indices:
     return chosen
 
 
-def read_as_names(candidates: Records, ask: Callable[[Floats], Floats]) -> list[int]:
-    """Columns of numbers, or of points of time, that a model takes for categories: it answers alike to all new ones.
+def read_as_names(candidates: Records, ask: Callable[[Floats], Floats]) -> dict[int, tuple[float, ...]]:
+    """Columns of numbers, or of points of time, that a model takes for categories, and values that no candidate has.
+
+    It answers alike to all new values, or to none: then there are no values.
 
     Args:
         candidates: of whom a model was trained on some.
         ask: from queries to its answers ``[m, k]``; raises what the model raises.
     """
-    found = []
+    found = dict[int, tuple[float, ...]]()
     for place, column in enumerate(candidates.schema.columns):
         held = candidates.features[:, place]
         rows = _some(np.flatnonzero(np.isfinite(held)), N_TRIED)
@@ -503,14 +512,24 @@ def read_as_names(candidates: Records, ask: Callable[[Floats], Floats]) -> list[
             continue
         asked = np.repeat(candidates.features[None, rows], 1 + len(new), axis=0)
         asked[1:, :, place] = np.array(new)[:, None]
+        exchanged = candidates.features[rows].copy()
+        exchanged[:, place] = np.roll(exchanged[:, place], 1)
         try:
             own, first, *others = ask(asked.reshape(-1, asked.shape[-1])).reshape(len(asked), len(rows), -1)
         except (DataError, ModelError):
+            with suppress(DataError, ModelError):
+                ask(exchanged)
+                found[place] = ()
             continue
         alike = [np.allclose(first, other, rtol=0, atol=MOVED) for other in (own, *others)]
         if alike == [False] + [True] * len(others):
-            found.append(place)
+            found[place] = (new[-1], new[-2])
     return found
+
+
+def with_new(column: Column) -> Column:
+    """A column of categories with one more, which no record has."""
+    return replace(column, categories=(*column.categories, UNHEARD))
 
 
 def _unheard(values: Floats) -> list[float]:
@@ -532,19 +551,21 @@ class _Categories:
         codes: of each row, NaN for none ``[n]``.
         different: the codes that there are, ascending ``[c]``.
         times: how many units have each of them ``[c]``.
+        new: codes that there are not, about which models answer; of what several have these are put in its place.
     """
 
     place: int
     codes: Floats
     different: Floats
     times: Indices
+    new: tuple[float, ...] = ()
 
     @classmethod
-    def among(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
-        """Columns of categories among the candidates."""
+    def among(cls, candidates: Records, units: Units, new: Collection[int] = ()) -> Iterator[_Categories]:
+        """Columns of categories among the candidates; of some models take a category that is not there."""
         for place, column in enumerate(candidates.schema.columns):
             if column.is_categorical:
-                yield cls.of(candidates, units, place)
+                yield cls.of(candidates, units, place, (float(len(column.categories)),) if place in new else ())
 
     @classmethod
     def whole(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
@@ -558,14 +579,14 @@ class _Categories:
                 yield cls.of(candidates, units, place)
 
     @classmethod
-    def of(cls, candidates: Records, units: Units, place: int) -> _Categories:
+    def of(cls, candidates: Records, units: Units, place: int, new: tuple[float, ...] = ()) -> _Categories:
         """The column at a place, of codes or numbers."""
         codes = np.ascontiguousarray(candidates.features[:, place])  # by far faster to look through
         known = ~np.isnan(codes)
         different, which = np.unique(codes[known], return_inverse=True)
         if not units.single:  # each of a unit's once
             which = np.unique(which * len(units) + units.of_row[known]) // len(units)
-        return cls(place, codes, different, np.bincount(which, minlength=len(different)))
+        return cls(place, codes, different, np.bincount(which, minlength=len(different)), new)
 
     def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
         """The column, rows with a category that so many have, and others of these in its place ``[s, rows]``."""
@@ -573,6 +594,9 @@ class _Categories:
         if len(rare) <= N_OTHERS:
             return self.place, np.zeros(0, dtype=np.int64), np.zeros((N_OTHERS, 0))
         held = np.flatnonzero(np.isin(self.codes, rare))
+        if self.new and n_holders > 1:
+            others = np.resize(np.array(self.new), N_OTHERS)
+            return self.place, held, np.repeat(others[:, None], len(held), axis=1)
         which = np.searchsorted(rare, self.codes[held])
         return self.place, held, np.stack([np.roll(rare, shift + 1)[which] for shift in range(N_OTHERS)])
 

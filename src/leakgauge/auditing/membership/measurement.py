@@ -17,7 +17,6 @@ from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.drawn import RocCurve
 from leakgauge.auditing.influence.change import FEWEST_ERRORS
 from leakgauge.auditing.membership.games import Games, shared_quantile
-from leakgauge.auditing.membership.nearby import steadiness
 from leakgauge.auditing.membership.result import (
     Association,
     AttackGames,
@@ -68,17 +67,14 @@ if TYPE_CHECKING:
 FALSE_DISCOVERY_RATE = 0.05
 """Of the list of exposed records."""
 
-
 SCATTER_POINTS = 400
 
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """False-positive rates at which true-positive rates are quoted."""
 
-
 QUOTED_RATES = tuple(m * 10.0**k for k in range(-4, 0) for m in (1, 2, 5))
 """False-positive rates in the tables below the curves."""
-
 
 CURVE_POINTS = 200
 
@@ -448,7 +444,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         seed=settings.seed,
         features=case.candidates.features,
         population=PopulationRecords(case.population_answers, known.labels, known.features) if len(known) else None,
-        steadiness=steadiness(case.model, case.candidates, settings) if case.asks_copies else None,
+        steadiness=case.steadiness,
         members=case.is_member,
         units=case.units,
         copies=case.overlap.copies,

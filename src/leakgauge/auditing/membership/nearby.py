@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,9 +18,6 @@ from leakgauge.models import AnswerKind, LabelAccess, Model, answers
 from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records import OneHotCodes, Records
 from leakgauge.records.columns import FLOATS, INTEGERS
-
-if TYPE_CHECKING:
-    pass
 
 
 def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
@@ -47,14 +43,11 @@ def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
 HARDLY = (1e-3, 1e-6)
 """Standard deviations of a number by which a record is hardly changed."""
 
-
 LITTLE = 0.1
 """The same by which it is changed a little, either way."""
 
-
 FEW_MISSING = 4
 """Columns at most of which a number is left out, each by itself, where a model keeps values of training records."""
-
 
 MOST_CHANGED = 50_000_000
 """Numbers of records that are held changed."""

@@ -300,6 +300,8 @@ class MembershipAnswer(Answer):
                 f"“{noise_robustness.ATTACK.title}”: this attack takes {N_COPIES * len(case.candidates):,} queries, "
                 "more than max_queries leaves."
             )
+        elif case.asks_copies and case.steadiness is None:
+            said.append(f"“{noise_robustness.ATTACK.title}”: the model does not answer about changed records.")
         if _unasked(case):
             said.append(NOT_ASKED_AGAIN)
         model = case.what.model
@@ -421,7 +423,7 @@ class Membership(Question):
             settings.attacks,
             shadows=table is not None,
             population=case.n_population > 0,
-            copies=case.asks_copies,
+            copies=case.steadiness is not None,
             models_without=table is not None and case.models_without is not None,
         )
         chosen = tuple(one for one in chosen if not one.knows_members or learns(case))

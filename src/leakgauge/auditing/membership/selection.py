@@ -78,7 +78,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         settings.attacks,
         shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
         population=n_aside > 0,
-        copies=True,
+        copies=case.steadiness is not None or not case.asks_copies,
         models_without=shadows_possible and case.without_each is not None,
     )
     return tuple(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FEWEST_TO_CHOOSE = 16
 """Fewer shadow models are too few to choose an attack for each record on some and judge it on others."""
 
-
 SMALLEST_SHADOW_SHARE = 0.5
 """Share of the shadow models that must be left where others failed: with fewer, attacks are weaker than was asked."""
 

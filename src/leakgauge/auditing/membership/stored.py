@@ -178,7 +178,7 @@ def unread(estimator: Any) -> list[str]:
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
-    return any(_reader(part) is not None or _is_few_trees(part) for part in parts)
+    return any(_reader(part) is not None or _is_few_trees(part) or _has_middles(part) for part in parts)
 
 
 def _is_few_trees(part: Any) -> bool:
@@ -188,8 +188,10 @@ def _is_few_trees(part: Any) -> bool:
 
 def _has_middles(part: Any) -> bool:
     """Whether the leaves of few trees are medians, or other quantiles, of what single records are off."""
-    kind = "GradientBoostingRegressor"
-    return type(part).__name__ == kind and _is_few_trees(part) and part.loss in ("absolute_error", "quantile")
+    if not _named(part, ("GradientBoostingRegressor", "HistGradientBoostingRegressor")):
+        return False
+    n_trees = part.n_estimators if hasattr(part, "n_estimators") else part.max_iter
+    return n_trees <= FEW_TREES and part.loss in ("absolute_error", "quantile")
 
 
 def _bends(estimator: Any) -> bool:
@@ -243,7 +245,7 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
         matrix = place.seen.matrix
         # A bag may give its members some of the columns.
         if matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None)):
-            yield read or partial(_middles, labels=place.seen.labels), place, matrix
+            yield read or partial(_middles, labels=_as_given(place)), place, matrix
 
 
 def _is_read(case: Case) -> Flags:
@@ -307,16 +309,31 @@ def _rows(step: Any, X: Floats) -> Floats:
 
 def _middles(step: Any, X: Floats, labels: NDArray[Any]) -> Floats:
     """What boosting begins with is the label of a record, or between two; a leaf how far one is off until then."""
-    told, found = step.init_.predict(X).astype(np.float64), np.zeros(len(X))
-    if isinstance(getattr(step.init_, "constant_", None), np.ndarray):
-        found = shares(labels, step.init_.constant_.ravel())
-    for tree in step.estimators_[:, 0]:
-        leaves, values = tree.apply(X), tree.tree_.value[:, 0, 0]
-        for leaf in np.unique(leaves):
-            rows = np.flatnonzero(leaves == leaf)
-            found[rows] = np.maximum(found[rows], shares(labels[rows] - told[rows], [values[leaf]]))
-        told += step.learning_rate * values[leaves]
+    own = labels.astype(np.float64)
+    tolerance = 1e-9 * own.std()
+    first: Any = getattr(step, "init_", None)
+    is_model = first is not None and hasattr(first, "predict")
+    told = np.ravel(first.predict(X) if is_model else getattr(step, "_baseline_prediction", 0.0))
+    told = np.broadcast_to(told.astype(np.float64), own.shape)
+    found = shares(own, told[:1], tolerance) if np.ptp(told) == 0 else np.zeros(len(X))
+    for after in step.staged_predict(X):
+        moved = (after - told) / step.learning_rate
+        for leaf in np.unique(np.round(moved / (100 * tolerance))) * 100 * tolerance if tolerance else ():
+            rows = np.flatnonzero(np.abs(moved - leaf) <= 100 * tolerance)
+            off = shares((own - told)[rows], [float(moved[rows].mean())], tolerance)
+            found[rows] = np.maximum(found[rows], off)
+        told = after
     return found
+
+
+def _as_given(place: Place) -> NDArray[Any]:
+    """The labels of the candidates as a part was given them: transformed, where it stands behind that."""
+    assert place.seen is not None
+    labels = place.seen.labels
+    for one in place.holder:
+        if hasattr(one, "regressor_") and hasattr(one, "transformer_"):
+            labels = np.ravel(one.transformer_.transform(np.asarray(labels)[:, None]))
+    return labels
 
 
 def _thresholds(step: Any, X: Floats) -> Floats:
@@ -344,7 +361,7 @@ def scores_of_tree(tree: Any, X: NDArray[np.float32]) -> Floats:
     return found
 
 
-def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float]) -> Floats:
+def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float], tolerance: float = 0.0) -> Floats:
     """How sure it is of each candidate that a number is its own, or halfway between its own and the next one ``[n]``.
 
     Of all pairs of candidates between which one is halfway those with fewer others in between are the likelier: each of
@@ -353,17 +370,20 @@ def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float]) -> Float
     Args:
         values: of the candidates ``[n]``; NaN for none.
         numbers: that were learned from some of these.
+        tolerance: of rounding.
     """
     known = ~np.isnan(values)
     different, which, times = np.unique(values[known], return_inverse=True, return_counts=True)
     found, of_value = np.zeros(len(values)), np.zeros(len(different))
     for number in numbers:
         middle = int(np.searchsorted(different, number, "right"))
-        if middle and different[middle - 1] == number:
-            of_value[middle - 1] = 1 / times[middle - 1]
+        near = np.arange(max(0, middle - 1), min(len(different), middle + 1))
+        own = near[np.abs(different[near] - number) <= tolerance]
+        if len(own):
+            of_value[own] = 1 / times[own]
             continue
         low, high = different[:middle][::-1][:FURTHEST], different[middle:][:FURTHEST]
-        halfway = low[:, None].astype(np.float64) / 2 + high.astype(np.float64) / 2 == number
+        halfway = np.abs(low[:, None].astype(np.float64) / 2 + high.astype(np.float64) / 2 - number) <= tolerance
         below, above = np.nonzero(halfway)  # each number below goes with one above at most
         if not len(below):
             continue
@@ -386,7 +406,7 @@ PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
 
 CURVES = (
     "RBFSampler", "SkewedChi2Sampler", "AdditiveChi2Sampler", "PolynomialCountSketch", "Nystroem",
-    "FunctionTransformer",
+    "FunctionTransformer", "Binarizer", "Normalizer",
 )  # fmt: skip
 """Steps that make of each number one by a curve that they have from their settings."""
 
