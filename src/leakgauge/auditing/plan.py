@@ -252,29 +252,44 @@ class Outline:
     @cached_property
     def asked_beside(self) -> AskedBeside:
         """What shadow models are asked besides the candidates as they are: some of them changed."""
-        if self.what.shadows is not None or self.kind is AnswerKind.LABELS:
-            return AskedBeside((), self.candidates.schema)
         learner = self.what.learner
+        if self.what.shadows is not None or self.kind is AnswerKind.LABELS or learner is None:
+            return AskedBeside((), self.candidates.schema)
         known = isinstance(learner, SklearnLearner)
-        smooth = isinstance(learner, SklearnLearner) and is_smooth(learner.estimator)
         words = reads_words(learner.estimator) if isinstance(learner, SklearnLearner) else 0
-        names, new = self._answered_new(smooth=smooth)
+        names, new = self._answered_new(learner) if self._asks_new else ({}, [])
         return AskedBeside.of(
-            self.candidates, self.drawn, smooth=smooth, texts=known, words=words, names=names, new=new
+            self.candidates, self.drawn, smooth=self._is_smooth, texts=known, words=words, names=names, new=new
         )
 
-    def _answered_new(self, *, smooth: bool) -> tuple[dict[int, tuple[float, ...]], list[int]]:
-        """Of which columns the audited model, or one trained for it, takes numbers for names, and a new category."""
-        learner, model, train = self.what.learner, self.what.model, self.what.train
+    @property
+    def _is_smooth(self) -> bool:
+        """Whether outputs are known to neither jump nor bend at numbers of training records."""
+        return isinstance(self.what.learner, SklearnLearner) and is_smooth(self.what.learner.estimator)
+
+    @property
+    def _asks_new(self) -> bool:
+        """Whether a model is asked which values that no record has it takes."""
+        unknown = self.what.learner is not None and self.what.shadows is None and not self._is_smooth
+        return unknown and self.kind is not AnswerKind.LABELS and not AskedBeside.too_many(self.candidates)
+
+    @property
+    def trains_to_ask(self) -> bool:
+        """Whether one is trained for this: the audited model is not there, answers elsewhere or may remember it."""
+        model = self.what.model
+        return self._asks_new and (model is None or model.may_remember or isinstance(model, RemoteModel))
+
+    def _answered_new(self, learner: Learner) -> tuple[dict[int, tuple[float, ...]], list[int]]:
+        """Of which columns a model takes numbers for names, and of which it takes a new category."""
+        model, train, new = self.what.model, self.what.train, list[int]()
         columns, n_classes, rows = train.schema.columns, len(train.schema.classes), slice(N_TRIED)
-        if learner is None or smooth:
-            return {}, []
-        try:
-            if model is None or model.may_remember or isinstance(model, RemoteModel):
+        if self.trains_to_ask:
+            try:
                 model = trained(learner, train, seed=0).model
-        except (DataError, ModelError):
-            return {}, []
-        own, new, estimator = model, list[int](), getattr(model, "estimator", None)
+            except (DataError, ModelError):
+                return {}, []
+        assert model is not None  # or one was trained
+        own, estimator = model, getattr(model, "estimator", None)
         reads_texts = isinstance(learner, SklearnLearner) and estimator is not None
         for place, column in enumerate(columns if reads_texts else ()):
             # Of a data type with its own list of categories there may be no others.

@@ -83,6 +83,9 @@ PLAIN_MODULES = frozenset(
 )  # fmt: skip
 """Python's own modules that compute with what they are given; each of the others may reach for more."""
 
+PLAIN_OF_OS = frozenset({"cpu_count", "getpid", "path.basename", "path.dirname", "path.join", "path.splitext", "sep"})
+"""What code may take of `os`."""
+
 READING_MODULES = re.compile(
     r"(aiohttp|boto3|botocore|duckdb|fsspec|h5py|httpx|huggingface_hub|netCDF4|pymongo|redis|requests|sqlalchemy|urllib3"
     r"|leakgauge\.records\.(datasets|reading)|pandas\.io|pyarrow\.(_?csv|_?dataset|_?feather|_?flight|_?fs|_?json|_?orc|_?parquet|ipc)|scipy\.(datasets|io)"
@@ -368,6 +371,11 @@ class _Walk:
             self._say("builtin" if hasattr(builtins, name) else "missing", name)
             return 0
         value, found, taken = around[name], around[name], 0
+        loads = takewhile(lambda one: one.opname in ("LOAD_ATTR", "LOAD_METHOD"), following)
+        attributes = [one.argval for one in loads]
+        if value is os and (plain := PLAIN_OF_OS.intersection([".".join(attributes[:n]) for n in (1, 2)])):
+            self._say("of os", *plain)
+            return 1 + min(plain).count(".")
         for instruction in following:
             if not isinstance(found, types.ModuleType):
                 break

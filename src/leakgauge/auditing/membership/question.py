@@ -72,7 +72,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
-from leakgauge.training import PredictionTable, SklearnLearner, plan
+from leakgauge.training import PredictionTable, SklearnLearner, everything, plan
 from leakgauge.training.engines import ENGINES, STOPPING
 
 if TYPE_CHECKING:
@@ -404,6 +404,10 @@ class Membership(Question):
         if outline.shadows:
             engines = STOPPING if outline.solves and not outline.converged else ENGINES
             yield PlannedStep.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
+            if outline.trains_to_ask:
+                train = outline.what.train
+                asked = outline.job(everything(len(train)), train.features[:0])
+                yield PlannedStep.plainly("the model, asked about values that no record has", asked)
             if outline.without_each is not None and wants_models_without(outline.kind, self.settings):
                 yield from (PlannedStep.of(WITHOUT_EACH, job, engines=SOLVING) for job in outline.without_each.all_jobs)
         n = len(outline.what.train.units)
