@@ -25,23 +25,17 @@ from leakgauge.auditing.document import Document, load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.changed import (
     FEWEST,
-    MOST_HELD,
-    N_OTHERS,
     STEP,
-    UNHEARD,
     AskedBeside,
     Beside,
     ChangedRecords,
     HeldByFew,
     SomeScores,
-    _of_one_unit,
-    _Pairs,
     _shared_out,
-    _unheard,
-    read_as_names,
 )
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
+from leakgauge.auditing.membership.held import MOST_HELD, N_OTHERS, UNHEARD, Pairs, _unheard, of_one_unit, read_as_names
 from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
 from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, FunctionRegression, wrap
@@ -254,7 +248,7 @@ def test_missing_numbers_do_not_hide_a_column_of_one_record() -> None:
 def test_numbers_of_a_person_are_her_own_however_often_she_has_them() -> None:
     values = np.array([1.0, 1.0, 2.0, 3.0, 2.0, 5.0, np.nan, 6.0, 6.0])
     persons = Units(np.array([0, 0, 1, 2, 3, 3, 4, 4, 4]))
-    assert _of_one_unit(values, persons).tolist() == [True, True, False, True, False, True, False, True, True]
+    assert of_one_unit(values, persons).tolist() == [True, True, False, True, False, True, False, True, True]
     table = towns(1200, 60)
     numbers = np.random.default_rng(1).permutation(90_000)[: table["town"].nunique()]
     table["town"] = numbers[pd.factorize(table["town"])[0]]
@@ -756,7 +750,7 @@ def test_words_that_follow_each_other_in_one_text_alone(longest: int) -> None:
 def test_texts_without_what_follows_in_few() -> None:
     texts = [f"a, b c{i}!" for i in range(20)] + ["a b"] * 20
     held = Records.from_frame(pd.DataFrame({"note": texts, "y": [0, 1] * 20}), target="y")
-    (pairs,) = _Pairs.among(held, Units.rows(40), few=True)
+    (pairs,) = Pairs.among(held, Units.rows(40), few=True)
     _, rows, others = pairs.without(1)
     assert rows.tolist() == list(range(20))
     left = {code: text for text, code in pairs.places.items()}

@@ -12,7 +12,8 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
-from leakgauge.auditing.membership.changed import N_TRIED, AskedBeside, read_as_names, with_new
+from leakgauge.auditing.membership.changed import AskedBeside
+from leakgauge.auditing.membership.held import N_TRIED, read_as_names, with_new
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject

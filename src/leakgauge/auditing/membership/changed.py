@@ -10,15 +10,9 @@ Each kind of change gives every record a score, high for members, which enters t
 
 from __future__ import annotations
 
-import re
-import warnings
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -26,56 +20,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.membership.held import (
+    HOLDERS,
+    MOST_HELD,
+    MOVED,
+    N_OTHERS,
+    N_TRIED,
+    Categories,
+    Pairs,
+    Texts,
+    is_text,
+    numbers_of_one,
+    of_one_unit,
+    spread,
+    with_new,
+)
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import likelihood_ratio
 from leakgauge.membership.game import first_half_of
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, Schema, Units
-from leakgauge.records.columns import FLOATS, INTEGERS, Column, Value
+from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.training import PredictionTable
 
 FEWEST = 8
 """Units that can be asked about: with half of fewer in a training set nothing can be shown."""
 
-MOST_HELD, MOST_BESIDE = 250, 1250
-"""Rows that are asked about without what few have, for each number of holders, and with numbers next to theirs."""
-
-HOLDERS = range(1, 9)
-"""How many units have a category or a word together: of one with that many holders a model may know nothing unless it
-was trained on all of them (``min_frequency``, ``min_df``)."""
-
-MOVED = 1e-9
-"""Change of log-odds, or of a value in units of the labels' spread, from which it is one."""
-
-N_OTHERS = 4
-"""Categories that are put in the place of one, which few have; of those that several have, half as many."""
+MOST_BESIDE = 1250
+"""Rows that are asked about with numbers next to theirs."""
 
 MOST_CANDIDATES, MOST_NUMBERS = 100_000, 50_000_000
 """Candidates, and numbers of them, among whom are asked about; with more the queries would be held twice."""
 
-N_USUAL = 9
-"""Units that say what is usual in a column."""
-
-MOST_PLACES = 1_000_000
-"""The largest whole number that is taken for the place of something."""
-
 SHARED = "shared"
 """Name of the scores by what several have."""
 
-WORD = re.compile(r"\w+")
-
-UNHEARD = "unheardofword"
-"""A word that no text has."""
-
-SOME_TEXTS = 0.1
-"""Different texts, of several words, for each record: from so many on a column is of texts, and not of categories."""
-
 STEP = 1e-6
 """Standard deviations by which a number is moved, either way; whole numbers are moved by one."""
-
-N_TRIED = 20
-"""Records in which one column is changed, to see whether a model answers about them."""
 
 N_NEXT = 2
 """Values of candidates further up, to which a threshold halfway is looked for."""
@@ -131,7 +113,7 @@ class ChangedRecords(ABC):
             answered: whether a model answers some queries.
         """
         ways = self.features.reshape(-1, *own.shape).copy()
-        some = _some(np.arange(len(own)), N_TRIED)
+        some = spread(np.arange(len(own)), N_TRIED)
         for place in np.flatnonzero(_differ(ways, own).any(axis=(0, 1))):
             tried = np.repeat(own[None, some], len(ways), axis=0)
             tried[..., place] = ways[:, some, place]
@@ -190,7 +172,7 @@ class HeldByFew(ChangedRecords):
 
     @classmethod
     def of(
-        cls, candidates: Records, units: Units, columns: Sequence[_Categories | _Texts], n_holders: int = 1
+        cls, candidates: Records, units: Units, columns: Sequence[Categories | Texts], n_holders: int = 1
     ) -> HeldByFew | None:
         """Those among the candidates; ``None`` where they are too few.
 
@@ -201,7 +183,7 @@ class HeldByFew(ChangedRecords):
             n_holders: units that have it.
         """
         put = [one.without(n_holders) for one in columns]
-        numbers = [*_numbers(candidates, units)] if n_holders == 1 and cls is HeldByFew else []
+        numbers = [*numbers_of_one(candidates, units)] if n_holders == 1 and cls is HeldByFew else []
         of_numbers = np.concatenate([held for _, held, _ in numbers] or [np.zeros(0, dtype=np.int64)])
         rows = _shared_out([*(held for _, held, _ in put), np.unique(of_numbers)], MOST_HELD)
         put += numbers
@@ -307,7 +289,7 @@ class Beside(ChangedRecords):
             units: which of them are in training sets together.
             names: places of columns that are names, about which models answer whatever they are.
         """
-        rows = _some(np.arange(len(candidates)), MOST_BESIDE)
+        rows = spread(np.arange(len(candidates)), MOST_BESIDE)
         centres = np.repeat(candidates.features[None, rows], 1 + N_NEXT, axis=0)
         steps = np.zeros(centres.shape[1:])
         for place, column in enumerate(candidates.schema.columns):
@@ -323,7 +305,7 @@ class Beside(ChangedRecords):
             step = np.ones(len(held)) if whole else np.maximum(STEP * float(values.std()), least)
             # Nothing outside the range of the candidates is asked about: a logarithm is not defined everywhere.
             chosen = (
-                _of_one_unit(candidates.features[:, place], units)[rows]
+                of_one_unit(candidates.features[:, place], units)[rows]
                 & (held - step >= values[0])
                 & (held + step <= values[-1])
             )
@@ -390,18 +372,18 @@ class AskedBeside:
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
-        of_texts = [*_Texts.among(candidates, units, few=words > 0)] if texts else []
-        pairs = _Pairs.among(candidates, units, few=True) if texts and words > 1 else ()
+        of_texts = [*Texts.among(candidates, units, few=words > 0)] if texts else []
+        pairs = Pairs.among(candidates, units, few=True) if texts and words > 1 else ()
         of_pairs = [replace(one, places=of.places) for one, of in zip(pairs, of_texts, strict=False)]
-        mostly = {place for place in range(len(candidates.schema.columns)) if _is_text(candidates, place)}
-        categories = [*_Categories.among(candidates, units, set(new) - mostly - {one.place for one in of_texts})]
-        kinds: list[tuple[type[HeldByFew], Sequence[_Categories | _Texts]]] = [
+        mostly = {place for place in range(len(candidates.schema.columns)) if is_text(candidates, place)}
+        categories = [*Categories.among(candidates, units, set(new) - mostly - {one.place for one in of_texts})]
+        kinds: list[tuple[type[HeldByFew], Sequence[Categories | Texts]]] = [
             (HeldByFew, [one for one in categories if not (texts and one.place in mostly)]),
             (HeldWords, of_texts),
             (HeldPairs, of_pairs),
             (HeldAsText, [one for one in categories if texts and one.place in mostly]),
-            (HeldAsName, [_Categories.of(candidates, units, place, unheard) for place, unheard in names.items()]),
-            (HeldAsNumber, [] if texts else [*_Categories.whole(candidates, units)]),
+            (HeldAsName, [Categories.of(candidates, units, place, unheard) for place, unheard in names.items()]),
+            (HeldAsNumber, [] if texts else [*Categories.whole(candidates, units)]),
         ]
         asked: list[ChangedRecords | None] = [
             kind.of(candidates, units, columns, n_holders)
@@ -480,244 +462,10 @@ def _differ(some: Floats, others: Floats) -> Flags:
     return np.asarray((some != others) & ~(np.isnan(some) & np.isnan(others)))
 
 
-def _some(rows: Indices, most: int) -> Indices:
-    """So many of the rows at most, evenly spread."""
-    return rows[:: max(1, -(-len(rows) // most))]
-
-
 def _shared_out(held: Sequence[Indices], most: int) -> Indices:
     """Rows of several columns, so many at most, as many of each: what one leaves is for those that have more."""
     chosen, by_size = np.zeros(0, dtype=np.int64), sorted((one for one in held if len(one)), key=len)
     for done, one in enumerate(by_size):
         share = max(0, (most - len(chosen)) // (len(by_size) - done))
-        chosen = np.union1d(chosen, _some(np.setdiff1d(one, chosen), share)) if share else chosen
+        chosen = np.union1d(chosen, spread(np.setdiff1d(one, chosen), share)) if share else chosen
     return chosen
-
-
-def read_as_names(candidates: Records, ask: Callable[[Floats], Floats]) -> dict[int, tuple[float, ...]]:
-    """Columns of numbers, or of points of time, that a model takes for categories, and values that no candidate has.
-
-    It answers alike to all new values, or to none: then there are no values.
-
-    Args:
-        candidates: of whom a model was trained on some.
-        ask: from queries to its answers ``[m, k]``; raises what the model raises.
-    """
-    found = dict[int, tuple[float, ...]]()
-    for place, column in enumerate(candidates.schema.columns):
-        held = candidates.features[:, place]
-        rows = _some(np.flatnonzero(np.isfinite(held)), N_TRIED)
-        values = np.unique(held[np.isfinite(held)])
-        if column.is_categorical or len(values) <= N_OTHERS or not (new := _unheard(values)):
-            continue
-        asked = np.repeat(candidates.features[None, rows], 1 + len(new), axis=0)
-        asked[1:, :, place] = np.array(new)[:, None]
-        exchanged = candidates.features[rows].copy()
-        exchanged[:, place] = np.roll(exchanged[:, place], 1)
-        try:
-            own, first, *others = ask(asked.reshape(-1, asked.shape[-1])).reshape(len(asked), len(rows), -1)
-        except (DataError, ModelError):
-            with suppress(DataError, ModelError):
-                ask(exchanged)
-                found[place] = ()
-            continue
-        alike = [np.allclose(first, other, rtol=0, atol=MOVED) for other in (own, *others)]
-        if alike == [False] + [True] * len(others):
-            found[place] = (new[-1], new[-2])
-    return found
-
-
-def with_new(column: Column) -> Column:
-    """A column of categories with one more, which no record has."""
-    return replace(column, categories=(*column.categories, UNHEARD))
-
-
-def _unheard(values: Floats) -> list[float]:
-    """Some numbers that are none of these, which rise: in two gaps between them, and beyond."""
-    whole = bool((values == np.floor(values)).all())
-    middles = (values[:-1] + values[1:]) / 2
-    middles = np.setdiff1d(np.floor(middles) if whole else middles, values)
-    inside = [float(middles[len(middles) * place // 3]) for place in (1, 2)] if len(middles) > 2 else []
-    step = 1.0 if whole else float(np.diff(values).max())
-    return [*inside, float(values[-1]) + step, float(values[-1]) + 2 * step]
-
-
-@dataclass(frozen=True, eq=False)
-class _Categories:
-    """A column of categories.
-
-    Args:
-        place: of the column.
-        codes: of each row, NaN for none ``[n]``.
-        different: the codes that there are, ascending ``[c]``.
-        times: how many units have each of them ``[c]``.
-        new: codes that there are not, about which models answer; of what several have these are put in its place.
-    """
-
-    place: int
-    codes: Floats
-    different: Floats
-    times: Indices
-    new: tuple[float, ...] = ()
-
-    @classmethod
-    def among(cls, candidates: Records, units: Units, new: Collection[int] = ()) -> Iterator[_Categories]:
-        """Columns of categories among the candidates; of some models take a category that is not there."""
-        for place, column in enumerate(candidates.schema.columns):
-            if column.is_categorical:
-                yield cls.of(candidates, units, place, (float(len(column.categories)),) if place in new else ())
-
-    @classmethod
-    def whole(cls, candidates: Records, units: Units) -> Iterator[_Categories]:
-        """Columns of whole numbers that may be places, each taken for its own code."""
-        for place, column in enumerate(candidates.schema.columns):
-            values = candidates.features[:, place]
-            known = values[~np.isnan(values)]
-            if column.is_categorical or not len(known) or known.min() < 0 or known.max() > MOST_PLACES:
-                continue
-            if (known == np.floor(known)).all():
-                yield cls.of(candidates, units, place)
-
-    @classmethod
-    def of(cls, candidates: Records, units: Units, place: int, new: tuple[float, ...] = ()) -> _Categories:
-        """The column at a place, of codes or numbers."""
-        codes = np.ascontiguousarray(candidates.features[:, place])  # by far faster to look through
-        known = ~np.isnan(codes)
-        different, which = np.unique(codes[known], return_inverse=True)
-        if not units.single:  # each of a unit's once
-            which = np.unique(which * len(units) + units.of_row[known]) // len(units)
-        return cls(place, codes, different, np.bincount(which, minlength=len(different)), new)
-
-    def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
-        """The column, rows with a category that so many have, and others of these in its place ``[s, rows]``."""
-        rare = self.different[self.times == n_holders]
-        if len(rare) <= N_OTHERS:
-            return self.place, np.zeros(0, dtype=np.int64), np.zeros((N_OTHERS, 0))
-        held = np.flatnonzero(np.isin(self.codes, rare))
-        if self.new and n_holders > 1:
-            others = np.resize(np.array(self.new), N_OTHERS)
-            return self.place, held, np.repeat(others[:, None], len(held), axis=1)
-        which = np.searchsorted(rare, self.codes[held])
-        return self.place, held, np.stack([np.roll(rare, shift + 1)[which] for shift in range(N_OTHERS)])
-
-
-def _numbers(candidates: Records, units: Units) -> Iterator[tuple[int, Indices, Floats]]:
-    """Columns that are the same for all units but one, that unit's rows, and what the others have ``[s, rows]``."""
-    features = candidates.features
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns in which all of these are missing
-        usual = np.nanmedian(features[units.first[:N_USUAL]], axis=0)  # that of most of them
-    differ = (features != usual) & ~np.isnan(features)
-    few = np.flatnonzero(differ.any(axis=0) & (differ.sum(axis=0) <= units.sizes.max()) & np.isfinite(usual))
-    for place in few:
-        held = np.flatnonzero(differ[:, place])
-        if len(np.unique(units.of_row[held])) == 1:
-            yield int(place), held, np.full((N_OTHERS, len(held)), usual[place])
-
-
-def _of_one_unit(values: Floats, units: Units) -> Flags:
-    """Which rows have a number that no other unit has ``[n]``."""
-    order = np.lexsort((units.of_row, values))
-    value, unit = values[order], units.of_row[order]
-    starts = np.concatenate([[True], value[1:] != value[:-1]])
-    group = np.cumsum(starts) - 1
-    several = np.zeros(group[-1] + 1, dtype=bool)
-    several[group[1:][~starts[1:] & (unit[1:] != unit[:-1])]] = True
-    found = np.empty(len(values), dtype=bool)
-    found[order] = ~several[group] & ~np.isnan(value)
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Texts:
-    """A column of texts.
-
-    Args:
-        place: of the column.
-        codes: of the text of each row, NaN for none ``[n]``.
-        places: code of each text; is added to.
-        times: how many units have each word.
-    """
-
-    place: int
-    codes: Floats
-    places: dict[Value, int]
-    times: Counter[str]
-
-    @classmethod
-    def among(cls, candidates: Records, units: Units, *, few: bool = False) -> Iterator[_Texts]:
-        """Columns of texts among the candidates; also where few of the records have one of their own."""
-        for place, column in enumerate(candidates.schema.columns):
-            texts = column.categories
-            if not _is_text(candidates, place) and not (
-                _has_words(column) and (few or len(texts) > SOME_TEXTS * len(candidates))
-            ):
-                continue
-            codes, times = candidates.features[:, place], Counter[str]()
-            rows = np.flatnonzero(~np.isnan(codes))
-            rows = rows[np.argsort(units.of_row[rows], kind="stable")]
-            for some in np.split(rows, _ends(units.of_row[rows])):
-                times.update({word for row in some for word in cls._units(texts[int(codes[row])])})
-            yield cls(place, codes, {text: code for code, text in enumerate(texts)}, times)
-
-    @staticmethod
-    def _units(text: Value) -> list[str]:
-        """What is counted: its words."""
-        return _words(text)
-
-    def _left(self, text: str, n_holders: int) -> str:
-        """The text without words that so many have."""
-        return WORD.sub(lambda found: "" if self.times[found[0].lower()] == n_holders else found[0], text)
-
-    @cached_property
-    def _holders(self) -> list[set[int]]:
-        """Of each row how many units have one of its words, where these are no more than `HOLDERS`."""
-        texts = list(self.places)
-        words = ([] if np.isnan(code) else self._units(texts[int(code)]) for code in self.codes)
-        return [{self.times[word] for word in some if self.times[word] in HOLDERS} for some in words]
-
-    def without(self, n_holders: int) -> tuple[int, Indices, Floats]:
-        """The column, rows with a word that so many have, and the texts without such words ``[s, rows]``."""
-        texts = list(self.places)
-        held = _some(np.flatnonzero([n_holders in numbers for numbers in self._holders]), MOST_HELD)
-        left = [self._left(str(texts[int(self.codes[row])]), n_holders) for row in held]
-        others = [self.places.setdefault(text, len(self.places)) for text in left]
-        return self.place, held, np.repeat(np.array(others, dtype=np.float64)[None], N_OTHERS, axis=0)
-
-
-class _Pairs(_Texts):
-    """The same of words that follow each other: without a pair there is a word in between that no text has."""
-
-    @staticmethod
-    def _units(text: Value) -> list[str]:
-        return [" ".join(pair) for pair in pairwise(_words(text))]
-
-    def _left(self, text: str, n_holders: int) -> str:
-        found, start, last = "", 0, ""
-        for word in WORD.finditer(text):
-            between = text[start : word.start()]
-            if self.times[f"{last} {word[0].lower()}"] == n_holders:
-                between += f"{UNHEARD} "
-            found, start, last = found + between + word[0], word.end(), word[0].lower()
-        return found + text[start:]
-
-
-def _words(text: Value) -> list[str]:
-    """Of a text, in lower case; of anything else none."""
-    return WORD.findall(text.lower()) if isinstance(text, str) else []
-
-
-def _ends(of_row: Indices) -> Indices:
-    """Where one unit ends and the next starts among rows in the order of their units."""
-    return np.cumsum(np.unique(of_row, return_counts=True)[1])[:-1]
-
-
-def _is_text(candidates: Records, place: int) -> bool:
-    """Whether the categories are texts, of which most records have one of their own."""
-    known = candidates.schema.columns[place].categories
-    return len(known) > len(candidates) / 2 and any(isinstance(one, str) for one in known)
-
-
-def _has_words(column: Column) -> bool:
-    """Whether some of the categories are of several words."""
-    return any(len(_words(one)) > 1 for one in column.categories)
