@@ -6,7 +6,6 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -45,6 +44,9 @@ UNHEARD = "unheardofword"
 SOME_TEXTS = 0.1
 """Different texts, of several words, for each record: from so many on a column is of texts, and not of categories."""
 
+AT_ONCE = 20
+"""Columns that are asked about together."""
+
 N_TRIED = 20
 """Records in which one column is changed, to see whether a model answers about them."""
 
@@ -63,28 +65,51 @@ def read_as_names(candidates: Records, ask: Callable[[Floats], Floats]) -> dict[
         candidates: of whom a model was trained on some.
         ask: from queries to its answers ``[m, k]``; raises what the model raises.
     """
-    found = dict[int, tuple[float, ...]]()
+    new = dict[int, list[float]]()
     for place, column in enumerate(candidates.schema.columns):
-        held = candidates.features[:, place]
-        rows = spread(np.flatnonzero(np.isfinite(held)), N_TRIED)
-        values = np.unique(held[np.isfinite(held)])
-        if column.is_categorical or len(values) <= N_OTHERS or not (new := _unheard(values)):
-            continue
-        asked = np.repeat(candidates.features[None, rows], 1 + len(new), axis=0)
-        asked[1:, :, place] = np.array(new)[:, None]
-        exchanged = candidates.features[rows].copy()
-        exchanged[:, place] = np.roll(exchanged[:, place], 1)
+        values = candidates.features[:, place]
+        different = np.unique(values[np.isfinite(values)])
+        if not column.is_categorical and len(different) > N_OTHERS:
+            new[place] = _unheard(different)
+    found, places = dict[int, tuple[float, ...]](), list(new)
+    waiting = [places[first : first + AT_ONCE] for first in range(0, len(places), AT_ONCE)]
+    while waiting:
+        some = waiting.pop()
+        queries = [_with_each(candidates, place, new[place]) for place in some]
         try:
-            own, first, *others = ask(asked.reshape(-1, asked.shape[-1])).reshape(len(asked), len(rows), -1)
+            told = ask(np.concatenate([one.reshape(-1, one.shape[-1]) for one in queries]))
         except (DataError, ModelError):
-            with suppress(DataError, ModelError):
-                ask(exchanged)
-                found[place] = ()
+            if len(some) > 1:
+                waiting += [[place] for place in some]
+            elif _takes_others(candidates, some[0], ask):
+                found[some[0]] = ()
             continue
-        alike = [np.allclose(first, other, rtol=0, atol=MOVED) for other in (own, *others)]
-        if alike == [False] + [True] * len(others):
-            found[place] = (new[-1], new[-2])
+        ends = np.cumsum([one.shape[0] * one.shape[1] for one in queries])[:-1]
+        for place, asked, answers in zip(some, queries, np.split(told, ends), strict=True):
+            own, first, *others = answers.reshape(*asked.shape[:2], -1)
+            alike = [np.allclose(first, other, rtol=0, atol=MOVED) for other in (own, *others)]
+            if alike == [False] + [True] * len(others):
+                found[place] = (new[place][-1], new[place][-2])
+    return dict(sorted(found.items()))
+
+
+def _with_each(candidates: Records, place: int, values: Collection[float]) -> Floats:
+    """Some candidates as they are, and with each of some values in a column ``[1 + v, rows, d]``."""
+    rows = spread(np.flatnonzero(np.isfinite(candidates.features[:, place])), N_TRIED)
+    found = np.repeat(candidates.features[None, rows], 1 + len(values), axis=0)
+    found[1:, :, place] = np.array(list(values))[:, None]
     return found
+
+
+def _takes_others(candidates: Records, place: int, ask: Callable[[Floats], Floats]) -> bool:
+    """Whether a model answers about candidates with each other's values in a column."""
+    (exchanged,) = _with_each(candidates, place, ()).copy()
+    exchanged[:, place] = np.roll(exchanged[:, place], 1)
+    try:
+        ask(exchanged)
+    except (DataError, ModelError):
+        return False
+    return True
 
 
 def with_new(column: Column) -> Column:
