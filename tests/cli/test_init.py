@@ -271,6 +271,24 @@ def test_numbers_with_a_decimal_comma_are_named(values: list, are: bool) -> None
     assert not are or found["weight"].role.value == "ignore"
 
 
+@pytest.mark.parametrize(
+    ("values", "are"),
+    [
+        ([f"{1 + i % 28}.{1 + i % 12}.{1900 + i}" for i in range(100)], True),
+        ([f"{1 + i % 12:02d}/{1 + i % 28:02d}/1950" for i in range(100)], True),
+        ([None if i == 4 else f"{1 + i % 28}-{1 + i % 12}-{10 + i % 80} 12:30" for i in range(100)], True),
+        ([f"{1 + i % 28}.{1 + i % 12}.{1900 + i}" if i else "unknown" for i in range(100)], False),
+        ([f"{i % 9}.{i % 7}" for i in range(100)], False),
+        ([f"192.168.{i}.{i % 7}" for i in range(100)], False),
+    ],
+)
+def test_dates_whose_year_comes_last_are_named(values: list, are: bool) -> None:
+    table = pa.table({"born": values, "x": list(range(100)), "y": ["a", "b"] * 50})
+    found = {one.name: one for one in guess_columns(table, "y")}
+    assert ("born" in found and found["born"].why.startswith("dates of another form")) is are
+    assert not are or found["born"].role.value == "ignore"
+
+
 def test_a_full_disk_leaves_no_part_of_the_file(cli: Callable, visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Path.open
 

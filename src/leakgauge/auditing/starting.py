@@ -140,6 +140,9 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
             f"in {n_wrong:,} of {n_rows:,} rows the value is not a number: correct these values, then remove this entry"
         )
         return ColumnGuess(name, Role.IGNORE, why)
+    if text and _written_dates(column):
+        why = "dates of another form: write year, month and day, as in 1950-12-31, then remove this entry"
+        return ColumnGuess(name, Role.IGNORE, why)
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
         return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")
     key = (text or whole) and bool(KEY.search(name) or PERSON.fullmatch(name))
@@ -219,6 +222,15 @@ def _decimal_commas(column: pa.ChunkedArray) -> bool:
 
     numbers = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
     return bool(pc.all(numbers).as_py()) and bool(pc.any(pc.match_substring(column, ",")).as_py())
+
+
+def _written_dates(column: pa.ChunkedArray) -> bool:
+    """Whether all texts of a column are dates whose year comes last, with day and month in either order."""
+    import pyarrow.compute as pc
+
+    date, time = r"\d{1,2}[./-]\s?\d{1,2}[./-]\s?(\d{4}|\d{2})", r"\s\d{1,2}:\d{2}(:\d{2})?"
+    dates = pc.match_substring_regex(column, rf"^\s*{date}({time})?\s*$")
+    return bool(pc.all(dates).as_py())
 
 
 def _counts(column: pa.ChunkedArray) -> bool:
