@@ -154,9 +154,9 @@ def undisturbed(folder: Path) -> Path:
     """The folder after an audit that nothing happened to."""
     code, said = finish(folder, "undisturbed")
     assert code in (0, 1, 3), said
-    # The audited model, asked about everybody; another, asked about new values; the shadow models; the same model, asked about its members; one
-    # without each member, after one to see how long that takes; and both sorts again, to search for other queries about
-    # those with the largest PDTP.
+    # The audited model, asked about everybody; another, asked about new values; the shadow models; the same model,
+    # asked about its members; one without each member, after one to see how long that takes; and both sorts again, to
+    # search for other queries about those with the largest PDTP.
     assert trained(folder, "undisturbed") == 1 + 1 + N_SHADOWS + 1 + 1 + N_TRAIN + 1 + N_SEARCHED
     assert litter(folder, "undisturbed") == []
     return folder

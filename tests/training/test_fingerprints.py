@@ -393,7 +393,8 @@ def test_what_reads_has_another_name_each_time(load: Load, code: str) -> None:
 
 
 ORDINARY = {
-    "processes": "import os\ndef trained(records, seed):\n    return os.getpid(), os.path.join('a', 'b'), os.cpu_count()",
+    "processes": "import os\ndef trained(records, seed):\n"
+    "    return os.getpid(), os.path.join('a', 'b'), os.cpu_count()",
     "weights of PyTorch": "import torch\ndef trained(records, seed):\n    torch.manual_seed(seed)\n"
     "    net, other = (torch.nn.Linear(2, 2) for _ in range(2))\n"
     "    other.load_state_dict(net.state_dict())\n    net.eval()\n    with torch.no_grad():\n        return net",
