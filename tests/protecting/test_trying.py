@@ -17,7 +17,7 @@ from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, Settings, 
 from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, Removal, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError, DataError, MissingExtra, ModelError, StoreError, WorkerError
 from leakgauge.influence import own_influence
-from leakgauge.models import FunctionProbabilities, wrap
+from leakgauge.models import AnswerKind, FunctionProbabilities, wrap
 from leakgauge.protecting import Protection, ProtectionDocument, Refused, Tried, default_defences, protect, trying
 from leakgauge.protecting.document import dump
 from leakgauge.records import from_pair
@@ -324,13 +324,15 @@ def test_one_defence_that_fails_does_not_lose_the_others(failure, error, reason,
 
 
 def test_a_defence_whose_audit_fails_does_not_lose_the_others(monkeypatch):
-    """The attack that asks about changed copies cannot be carried out on this model's labels."""
-    from leakgauge.membership import noise_robustness
+    """What attackers know of this model's labels cannot be gathered."""
+    from leakgauge.auditing.membership import question
 
-    def steadiness(*given, **settings):
-        raise DataError("column 'a' holds codes, and 0.3 is none; name other attacks")
+    def gather(case, *given, gather=question.gather):
+        if case.kind is AnswerKind.LABELS:
+            raise DataError("column 'a' holds codes, and 0.3 is none; name other attacks")
+        return gather(case, *given)
 
-    monkeypatch.setattr(noise_robustness, "steadiness", steadiness)
+    monkeypatch.setattr(question, "gather", gather)
     settings = replace(ATTACKS_ONLY, attacks=None)
     found = protect(TREE, settings, [LabelsOnly(), StrongerPenalty(5)])
     assert list(by_name(found)) == ["unchanged", "penalty-5"]
