@@ -37,7 +37,7 @@ from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.games import ALIKE, alike
 from leakgauge.auditing.membership.held import MOST_HELD, N_OTHERS, UNHEARD, Pairs, _unheard, of_one_unit, read_as_names
 from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
-from leakgauge.errors import DataError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.models import AnswerKind, FunctionRegression, wrap
 from leakgauge.models.sklearn import is_smooth
 from leakgauge.records import Records, Units
@@ -808,16 +808,40 @@ def test_a_code_that_an_encoder_with_a_list_of_all_takes() -> None:
     assert in_games(result).verdict is Verdict.FAILS
 
 
-def test_a_model_that_takes_no_other_numbers_is_attacked_without_changed_copies() -> None:
+def labelling(*takes: str) -> AuditResult:
+    """Of a model of labels that takes no numbers but those of a list, in some columns."""
     table = numbered("int", 400, 20, 1)
     table["y"] = (table.a > 0).astype(int)
-    columns = make_column_transformer(
-        (StandardScaler(), ["a", "b"]), (OneHotEncoder(categories=[np.unique(table.code)]), ["code"])
-    )
-    result = audited(make_pipeline(columns, LinearSVC()), table)
+    encoders = ((OneHotEncoder(categories=[np.unique(table[name])]), [name]) for name in takes)
+    columns = make_column_transformer(*encoders, remainder=StandardScaler())
+    return audited(make_pipeline(columns, LinearSVC()), table)
+
+
+def test_columns_that_a_model_does_not_let_change_leave_the_others_to_changed_copies() -> None:
+    result = labelling("code")
+    assert "noise-robustness" in [one.name for one in result.attacks]
+    assert not any("does not answer about changed records" in one for one in result.not_tested)
+
+
+def test_a_model_that_takes_no_changed_copies_is_attacked_without() -> None:
+    result = labelling("a", "b", "code")
     assert "noise-robustness" not in [one.name for one in result.attacks]
     assert any("does not answer about changed records" in one for one in result.not_tested)
-    assert not any("left out" in one.measure for one in result.findings)
+
+
+def test_where_no_model_can_be_trained_to_be_asked_nothing_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: Any, **settings: Any) -> Any:
+        raise ModelError("out of memory")
+
+    monkeypatch.setattr("leakgauge.auditing.plan.trained", fails)
+    table = towns(600, 0)
+
+    def train(records: Records, seed: int) -> FunctionRegression:
+        mean = float(records.labels.mean())
+        return FunctionRegression(lambda asked: np.full(len(asked), mean), records.schema)
+
+    found = in_games(audited(FunctionLearner(train, randomised=False), table))
+    assert found.verdict is Verdict.CANNOT_TELL
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -336,9 +336,14 @@ class Filling(SimpleImputer):
     """The same under another name."""
 
 
+class Scaling(MinMaxScaler):
+    """Likewise."""
+
+
 def test_a_class_of_the_users_own_that_is_one_of_these() -> None:
-    result = audited(make_pipeline(Filling(strategy="median"), LogisticRegression(C=0.1)), people(600))
-    assert told_by(result) == STORED
+    for steps in ((Filling(strategy="median"),), (Scaling(), RBFSampler(gamma=0.5, random_state=0))):
+        result = audited(make_pipeline(*steps, LogisticRegression(C=0.1)), people(600))
+        assert told_by(result) == STORED
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,7 +12,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.budget import Allowance, allowance
-from leakgauge.auditing.membership.changed import AskedBeside
+from leakgauge.auditing.membership.changed import AskedBeside, HeldAsName
 from leakgauge.auditing.membership.held import N_TRIED, read_as_names, with_new
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
@@ -258,10 +258,12 @@ class Outline:
             return AskedBeside((), self.candidates.schema)
         known = isinstance(learner, SklearnLearner)
         words = reads_words(learner.estimator) if isinstance(learner, SklearnLearner) else 0
-        names, new = self._answered_new(learner) if self._asks_new else ({}, [])
-        return AskedBeside.of(
+        answered = self._answered_new(learner) if self._asks_new else ({}, [])
+        names, new = answered or ({}, [])
+        asked = AskedBeside.of(
             self.candidates, self.drawn, smooth=self._is_smooth, texts=known, words=words, names=names, new=new
         )
+        return asked if answered is not None else replace(asked, unknown=(HeldAsName.name,))
 
     @property
     def _is_smooth(self) -> bool:
@@ -280,15 +282,15 @@ class Outline:
         model = self.what.model
         return self._asks_new and (model is None or model.may_remember or isinstance(model, RemoteModel))
 
-    def _answered_new(self, learner: Learner) -> tuple[dict[int, tuple[float, ...]], list[int]]:
-        """Of which columns a model takes numbers for names, and of which it takes a new category."""
+    def _answered_new(self, learner: Learner) -> tuple[dict[int, tuple[float, ...]], list[int]] | None:
+        """Of which columns a model takes numbers for names, and of which a new category; ``None`` if there is none."""
         model, train, new = self.what.model, self.what.train, list[int]()
         columns, n_classes, rows = train.schema.columns, len(train.schema.classes), slice(N_TRIED)
         if self.trains_to_ask:
             try:
                 model = trained(learner, train, seed=0).model
             except (DataError, ModelError):
-                return {}, []
+                return None
         assert model is not None  # or one was trained
         own, estimator = model, getattr(model, "estimator", None)
         reads_texts = isinstance(learner, SklearnLearner) and estimator is not None

@@ -141,11 +141,13 @@ class Run:
         self.write_text("manifest.json", json.dumps(kept | content, indent=2) + "\n")
 
     def forget(self) -> None:
-        """Give a folder back in which nothing was measured, so that an audit with inputs put right may take it."""
-        held = [self.folder / ANSWERS, self.folder / "manifest.json"]
-        if held[-1] in (inside := set(self.folder.iterdir())) and inside <= set(held):
-            for path in held:
-                path.unlink(missing_ok=True)
+        """Give a folder back in which nothing was measured, so that an audit with inputs put right may take it.
+
+        The answer to a claim was: a folder that has one stays, since a claim is tested once.
+        """
+        manifest = self.folder / "manifest.json"
+        if set(self.folder.iterdir()) == {manifest}:
+            manifest.unlink()
 
     def ask_claim(self, stated: str) -> None:
         """Note in the manifest that a claim is to be tested: until the answer is there, the folder does not pass.

@@ -338,10 +338,12 @@ class AskedBeside:
     Args:
         records: changed candidates.
         schema: of all queries: that of the candidates, with texts that none of them has.
+        unknown: kinds of changes of which it is not known whether there are any, by name.
     """
 
     records: tuple[ChangedRecords, ...]
     schema: Schema
+    unknown: tuple[str, ...] = ()
 
     __repr__ = shapes
 

@@ -8,13 +8,14 @@ from contextlib import suppress
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats
+from leakgauge.auditing.membership.held import N_TRIED
 from leakgauge.auditing.settings import Settings
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership import (
     likelihood_ratio,
     noise_robustness,
 )
-from leakgauge.models import AnswerKind, LabelAccess, Model, answers
+from leakgauge.models import AnswerKind, LabelAccess, Model, answers, labels_of
 from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records import OneHotCodes, Records
 from leakgauge.records.columns import FLOATS, INTEGERS
@@ -23,21 +24,43 @@ from leakgauge.records.columns import FLOATS, INTEGERS
 def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
     """How often the model keeps a candidate's class while the record is changed a little ``[n]``.
 
-    Columns of two values are redrawn like categories: noise would leave them neither; so are one-hot groups.
+    Columns of two values are redrawn like categories: noise would leave them neither; so are one-hot groups. Columns
+    that the model does not let change stay as they are.
+
+    Raises:
+        DataError, ModelError: it answers about no changed record.
     """
     assert isinstance(model, LabelAccess)  # only such answers classes
     codes = OneHotCodes.of(candidates.schema)
     features = codes.collapse(candidates.features)
     two_values = np.array([len(np.unique(column)) <= 2 for column in features.T], dtype=bool)
-    return noise_robustness.steadiness(
-        model,
-        features,
-        candidates.labels,
-        features,
-        (codes.n_categories > 0) | two_values,
-        seed=settings.seed,
-        queries_of=codes.expand,
-    )
+    categorical = (codes.n_categories > 0) | two_values
+
+    def of(queries_of: Callable[[Floats], Floats]) -> Floats:
+        given = model, features, candidates.labels, features, categorical
+        return noise_robustness.steadiness(*given, seed=settings.seed, queries_of=queries_of)
+
+    try:
+        return of(codes.expand)
+    except (DataError, ModelError):
+        fixed = ~_changeable(model, features, categorical, codes, settings.seed)
+        if fixed.all():
+            raise
+        return of(lambda changed: codes.expand(np.where(fixed, features, changed)))
+
+
+def _changeable(model: LabelAccess, features: Floats, categorical: Flags, codes: OneHotCodes, seed: int) -> Flags:
+    """Which columns a model lets change by themselves, in some records ``[d]``."""
+    some, found = features[:N_TRIED], np.zeros(features.shape[1], dtype=bool)
+    rng = np.random.default_rng(seed)
+    changed = noise_robustness.perturbed(some, features, categorical, noise=0.3, redrawn=1.0, rng=rng)
+    for place in range(len(found)):
+        queries = some.copy()
+        queries[:, place] = changed[:, place]
+        with suppress(DataError, ModelError):
+            labels_of(model, codes.expand(queries))
+            found[place] = True
+    return found
 
 
 HARDLY = (1e-3, 1e-6)

@@ -63,7 +63,8 @@ def train_shadows(case: Case) -> ShadowModels:
         return ShadowModels(None)
     if case.what.shadows is not None:
         return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
-    asked, refused, failed = case.asked_beside, set[str](), set[str]()
+    asked, refused = case.asked_beside, set[str]()
+    failed = set(asked.unknown)
     table = _trained_shadows(case, case.shadow_job)
     for fewer, lost in ((_answered, refused), (_nothing_beside, failed)):
         if not asked.records or not (isinstance(table, str) or table.failures):

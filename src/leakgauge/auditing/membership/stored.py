@@ -235,7 +235,8 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
     bends = _bends(fitted)
 
     def reader(part: Any) -> Reader | None:
-        return RANGES[type(part).__name__] if bends and type(part).__name__ in RANGES else _reader(part)
+        scaling = next((name for name in RANGES if bends and _named(part, (name,))), None)
+        return _reader(part) if scaling is None else RANGES[scaling]
 
     for place in walk(fitted, seen, lambda place: _reader(place.value) is None and not hasattr(place.value, SELECTING)):
         middles = _has_middles(place.value)
