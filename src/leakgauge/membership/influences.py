@@ -33,7 +33,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from leakgauge.arrays import Flags, Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership._checks import refuse_one_sided_records
@@ -59,6 +59,9 @@ LARGEST_DEVIATION = 1e6
 
 LARGEST_INFLUENCE = 1e150
 """Beyond which products overflow."""
+
+ORDER = 0
+"""Draws the order of units, which is the same for all targets."""
 
 ROUNDING = 1e-12
 """Standard deviation of an output, in units of its mean, that is none: such an output says nothing."""
@@ -147,11 +150,16 @@ class Reading:
 class _Influence:
     """Of each unit's records on the outputs, which all regressions on the same outputs have in common.
 
+    Units are in an order that says nothing: products of matrices are rounded otherwise at another place, which would
+    part units without any influence by where they stand, members from others.
+
     Args:
         values: how far they move, less the mean over units ``[u, J * c]``.
+        order: which unit each is ``[u]``.
     """
 
     values: Floats
+    order: Indices
 
     __repr__ = shapes
 
@@ -163,7 +171,9 @@ class _Influence:
         with np.errstate(invalid="ignore"):  # of infinite ones
             told = reading(without.answers)
             told = np.nan_to_num(np.nanmean(told, axis=0) - told)
-        _LAST[without] = reading.key, cls(without.by_unit(told))
+        values = without.by_unit(told)
+        order = np.random.default_rng(ORDER).permutation(len(values))
+        _LAST[without] = reading.key, cls(values[order], order)
         return _LAST[without][1]
 
     @cached_property
@@ -205,6 +215,7 @@ class _Regression:
         middle: mean of each output over shadow models ``[J * c]``.
         sizes: of its noise ``[J * c]``; infinite where it says nothing.
         influence: of each unit ``[u, J * c]``.
+        order: which unit each is ``[u]``.
         weights: that make it one in units of noise ``[J * c]``.
         factor: the Cholesky factor of what is inverted.
         shift: the middle between the mean scores of members and others, which 0 is if they are equally many.
@@ -214,6 +225,7 @@ class _Regression:
     middle: Floats
     sizes: Floats
     influence: Floats
+    order: Indices
     weights: Floats
     factor: tuple[Floats, bool]
     shift: float = 0.0
@@ -236,7 +248,7 @@ class _Regression:
         spread = np.where(np.isfinite(spread), spread, 0.0)
         says = spread > ROUNDING * np.abs(middle)
         influence = _Influence.of(reading, without)
-        inside = without.members(members)
+        inside = without.members(members)[:, influence.order]
         centred = inside - inside.mean(axis=1, keepdims=True)
         deviations = np.where(says, told - middle, 0.0)
         with np.errstate(all="ignore"):
@@ -250,7 +262,7 @@ class _Regression:
                 factor = cho_factor(products + ridge * unit * np.eye(len(products)))
             except LinAlgError:  # singular up to rounding
                 continue
-            found = cls(reading, middle, sizes, values, weights, factor)
+            found = cls(reading, middle, sizes, values, influence.order, weights, factor)
             scores = found.scores(deviations / sizes)
             apart = float(np.mean([_correlation(*pair) for pair in zip(scores, centred, strict=True)]))
             if apart > most:
@@ -260,7 +272,7 @@ class _Regression:
         return best
 
     def scores(self, deviations: Floats) -> Floats:
-        """Of the deviations of some models in units of noise ``[m, J * c]``, the score of each unit ``[m, u]``."""
+        """Of the deviations of some models in units of noise ``[m, J * c]``, scores in the order of units ``[m, u]``."""
         n_units, n_outputs = self.influence.shape
         if n_outputs >= n_units:
             found = cho_solve(self.factor, self.influence @ (deviations * self.weights).T).T
@@ -273,7 +285,9 @@ class _Regression:
         with np.errstate(invalid="ignore"):
             deviations = np.nan_to_num((self.reading(answers[None]) - self.middle) / self.sizes)
         deviations = np.clip(deviations, -LARGEST_DEVIATION, LARGEST_DEVIATION)
-        return np.asarray(self.scores(deviations)[0] - self.shift)
+        scores = np.empty(len(self.order))
+        scores[self.order] = self.scores(deviations)[0] - self.shift
+        return scores
 
 
 def _noise(deviations: Floats, added: Floats, spread: Floats) -> Floats:
