@@ -179,6 +179,12 @@ def probabilities() -> Iterator[Setting]:
             return clustered_mean(right.astype(float), whose, lower=0.0, upper=1.0)
 
         yield interval("a mean by person", f"{n_persons} persons of 1 to {most} rows", persons, 0.5)
+
+    def few(rng: Rng) -> Estimate:
+        wrong = rng.random((100, 5)) < 0.8 * (rng.random((100, 1)) < 0.05)
+        return clustered_mean(wrong.ravel().astype(float), np.repeat(np.arange(100), 5), lower=0.0, upper=1.0)
+
+    yield interval("a mean by person", "100 persons of 5 rows, a twentieth of whom err in 0.8 of theirs", few, 0.04)
     for n_persons, most, a, b in ((30, 200, 1, 1), (300, 1000, 1, 1), (100, 20, 0.2, 1.8), (1000, 200, 0.2, 1.8)):
 
         def uneven(rng: Rng, n_persons: int = n_persons, most: int = most, a: float = a, b: float = b) -> Estimate:

@@ -32,7 +32,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
             if inspect.isfunction(function):
                 yield f"{name}.{key}{_signature(function)}"
     elif callable(value):
-        yield f"{name}{_signature(value)}"
+        yield name if getattr(value, "_is_protocol", False) else f"{name}{_signature(value)}"
     elif isinstance(value, tuple):
         yield f"{name} = ({', '.join(getattr(one, 'name', type(one).__name__) for one in value)})"
     elif isinstance(value, str | int | float):

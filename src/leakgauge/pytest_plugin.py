@@ -94,7 +94,7 @@ def _document(model: Any, given: dict[str, Any]) -> Document:
 
     with Run(path).as_read():
         document = Run(path).document()
-        Run(path).require_unchanged("result.json")
+        Run(path).require_unchanged()
         return document
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -10,10 +11,31 @@ from typing import Any
 
 from leakgauge.errors import StoreError
 
+NOT_WRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+
 
 def not_through_links(path: str, flags: int) -> int:
     """An opener of files that refuses a link in place of the file itself."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def make_folder(folder: Path, called: str = "folder") -> None:
+    """Make a folder, and those above it, readable by its owner alone; one that is there stays as it is.
+
+    Args:
+        folder: to make.
+        called: in the message what it is.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        why = error.strerror
+        if isinstance(error, FileExistsError):
+            why = "it is a link that leads to no folder" if folder.is_symlink() else "it is a file"
+        raise StoreError(f"{called} {folder} cannot be made ({why}); choose another") from None
 
 
 def litter(folder: Path) -> list[Path]:
@@ -70,8 +92,9 @@ def write_atomically(path: Path, write: Any) -> None:
             temporary.unlink()
         if not isinstance(error, OSError):
             raise
+        remedy = "make its folder writable" if error.errno in NOT_WRITABLE else "free space"
         raise StoreError(
-            f"{path} cannot be written ({error.strerror or error}); free space or choose another folder"
+            f"{path} cannot be written ({error.strerror or error}); {remedy} or choose another folder"
         ) from error
 
 

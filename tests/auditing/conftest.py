@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from leakgauge.auditing import Finding, Verdict
+from leakgauge.auditing import AuditResult, Finding, Verdict
+from leakgauge.auditing.gate import Written, _contradictions, agreed
+from leakgauge.auditing.questions import QUESTIONS
 
 NOTHING_GIVEN_AWAY = {"attack accuracy": 0.5, "tail odds": 1.0, "true-positive rate over": 1.0}
 """The value of a model that gives nothing away, by how a measure begins; of all others it is 0."""
@@ -47,4 +49,20 @@ def findings() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Finding, "__init__", checked)
+        yield
+
+
+def check_agreed(result: AuditResult) -> AuditResult:
+    """The verdicts stated are those of the numbers, and these do not contradict each other."""
+    assert agreed(result) is result
+    written = Written(result, result.rule)
+    assert [said for question in QUESTIONS for said in _contradictions(question, written)] == []
+    return result
+
+
+@pytest.fixture(autouse=True, scope="session")
+def agreement() -> Iterator[None]:
+    """What an audit states is what all that read its result say."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["leakgauge.auditing.audit"], "agreed", check_agreed)
         yield

@@ -445,8 +445,8 @@ def test_no_more_models_are_asked_for_than_anyone_trains():
     estimate = Estimate(0.085, 0.02, 0.115, 0.95, "games", 300)
     few, some, many = (settled_by_models(estimate, 0.1, n_games) for n_games in (32, 200, 1000))
     assert few == (
-        "train about 270 shadow models (shadow_models), which narrows the interval as far as these records allow, or "
-        "give 8.2 times as many training and holdout records"
+        "train about 270 shadow models ([attacks] shadow_models), which narrows the interval as far as these records "
+        "allow, or give 8.2 times as many training and holdout records"
     )
     assert some == many == "give 8.2 times as many training and holdout records"
 

@@ -201,7 +201,7 @@ def test_a_model_that_knows_no_record_and_one_that_knows_all(form):
 
     def gap(labels):
         result = audited(lambda table: np.array([labels[key] for key in keys(table)]), *pairs, settings)
-        (finding,) = (one for one in result.findings if one.measure.startswith("membership advantage"))
+        (finding,) = (one for one in result.findings if one.measure.startswith("membership advantage, Gap"))
         return result.attacks[0].advantage.value, finding.verdict
 
     value, verdict = gap(drawn)

@@ -121,6 +121,22 @@ def test_a_model_of_other_people_does_not_fail():
     assert fails <= 7
 
 
+def test_the_attack_that_is_named_is_the_one_whose_advantage_is_told():
+    """Where no lower end is above 0 the first one was named beside the number of another."""
+    told = set()
+    for seed in range(6):
+        settings = dataclasses.replace(QUICK, seed=seed, attributes=("gene",), rule=ReleaseRule(advantage=0.5))
+        given = parts(120, 230, seed)
+        result = audit(FunctionProbabilities(population_law, given["train"].schema), **given, settings=settings)
+        (column,) = result.attributes
+        best = max((one for one in column.attacks if one.decides), key=lambda one: one.advantage.magnitude.value)
+        (finding,) = of(result)
+        assert f"({best.title}); largest advantage {best.advantage.magnitude.value:.3f} (" in finding.reason
+        assert abs(best.members.value - best.others.value - best.advantage.value) < 1e-9
+        told.add(best.name)
+    assert len(told) > 1
+
+
 def test_without_sensitive_columns_nothing_changes():
     given = parts(100, 300)
     plain = {

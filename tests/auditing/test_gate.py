@@ -21,12 +21,16 @@ from leakgauge.auditing import (
     Verdict,
     audit,
 )
-from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, TAIL_MEASURES
+from leakgauge.auditing.gate import Limits, agreed, apply
+from leakgauge.auditing.membership.changed import SHARED, ChangedRecords
+from leakgauge.auditing.membership.consistency import MOST_SCORES
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, TAIL_BY, TAIL_MEASURES
+from leakgauge.auditing.membership.stored import STORED
+from leakgauge.auditing.tails import fits_in_games, tail_level
 from leakgauge.errors import ConfigError
 from leakgauge.report import junit, markdown, render_html
 from leakgauge.report.statement import document_lines
-from leakgauge.statistics import Estimate
+from leakgauge.statistics import Estimate, GamesTail, games_tail_bound
 
 _rng = np.random.default_rng(5)
 _y = np.arange(240) % 2
@@ -176,6 +180,36 @@ def test_limits_out_of_range_are_refused(limits: dict[str, float]) -> None:
 def test_no_limit_at_all_is_refused() -> None:
     with pytest.raises(ConfigError, match="no limit at all"):
         Limits(None, None)
+
+
+def test_an_audit_states_no_other_verdicts_than_the_gate() -> None:
+    """Should a finding and what the gate makes of it ever part, an audit states what the gate would."""
+    result = audit(DecisionTreeClassifier(random_state=0), train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8))
+    assert agreed(result) is result
+    easy = [dataclasses.replace(one, verdict=Verdict.PASSES, remedy="") for one in result.findings]
+    stated = dataclasses.replace(result, verdict=Verdict.PASSES, findings=tuple(easy))
+    found = agreed(stated)
+    assert found.verdict is result.verdict is Verdict.FAILS
+    assert (found.records, found.ids) == (result.records, result.ids)
+    assert found.document == only(apply(Document.of("gate", [stated]), Limits()))
+
+
+@pytest.mark.parametrize("among", [1, 2])
+@pytest.mark.parametrize("n_scores", range(1, MOST_SCORES + 1))
+def test_tail_odds_of_any_number_of_scores_in_games_fit(n_scores: int, among: int) -> None:
+    """A level may be shared by the scores of all that shadow models were asked about, and by no more."""
+    counts = (340, 32, 16, 400, 320)
+    for n, fits in ((n_scores * among, True), (2 * MOST_SCORES + 1, False)):
+        level = tail_level(0.95) / n
+        tail = GamesTail(games_tail_bound(*counts, level=level), 32, 16, 340, 400, 320, level)
+        assert fits_in_games(tail, 32, 0.95, n_scores=MOST_SCORES) is fits
+
+
+def test_every_score_in_games_has_its_words_and_is_counted() -> None:
+    def kinds(of: type) -> set[str]:
+        return {of.__dict__.get("name", "")}.union(*map(kinds, of.__subclasses__())) - {""}
+
+    assert {*TAIL_BY} == kinds(ChangedRecords) | {SHARED, STORED, "alike"}
 
 
 # Nothing that a document says about its own verdicts is believed.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import pickle
 import platform
 import shutil
@@ -424,8 +426,42 @@ def test_a_folder_of_somebody_else_is_no_run(cli: Callable, tmp_path: Path, comm
     assert "latest" not in printed.err
 
 
-def test_a_run_folder_that_cannot_be_made(cli: Callable, config: Written) -> None:
-    refused(cli("audit", config(), "--run", "train.csv"), "train.csv", "cannot be made")
+@pytest.mark.parametrize("command", [("audit", "--run"), ("protect", "--run"), ("protect", "--out")])
+def test_a_run_folder_that_cannot_be_made(cli: Callable, config: Written, command: tuple[str, str]) -> None:
+    Path("latest").symlink_to("nowhere")
+    name, option = command
+    refused(cli(name, config(), option, "train.csv"), "folder train.csv cannot be made (it is a file); choose another")
+    refused(cli(name, config(), option, "latest"), "latest cannot be made (it is a link that leads to no folder)")
+
+
+def read_only(*given: object, **named: object) -> None:
+    raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+
+def test_a_finished_run_on_a_read_only_file_system(
+    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong is that nothing can be written, not that there is no space or no folder."""
+    cli("audit", config(), "--run", "run")
+    verdict = cli("gate", "run").code
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "chmod", read_only)
+        printed = cli("audit", config(), "--run", "run")
+        refused(printed, "folder run cannot be written (Read-only file system); make it writable or choose another")
+    monkeypatch.setattr(os, "replace", read_only)
+    printed = cli("report", "run")
+    refused(printed, "report.html cannot be written (Read-only file system); make its folder writable or choose")
+    assert "space" not in printed.err
+    assert cli("gate", "run").code == verdict != 2
+
+
+@pytest.mark.parametrize("lost", [["manifest.json"], ["manifest.json", "checksums.sha256"]])
+def test_a_finished_run_that_lost_its_manifest(cli: Callable, config: Written, lost: list[str]) -> None:
+    cli("audit", config(), "--run", "run")
+    for name in lost:
+        Path("run", name).unlink()
+    said = "folder run holds the results of an audit without its manifest.json, which says of what; name another folder"
+    refused(cli("audit", config(), "--run", "run"), said, "--run")
 
 
 @pytest.mark.parametrize("command", ["report", "gate", "records"])
@@ -441,6 +477,12 @@ def test_no_run(cli: Callable, command: str) -> None:
         (lambda text: "[]", ["not a result of leakgauge"]),
         (lambda text: text.replace('"verdict"', '"verdikt"'), ["not a result of leakgauge"]),
         (lambda text: json.dumps(json.loads(text) | {"schema_version": "99.0"}), ["schema version '99.0'"]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": 999}), ["schema version 999", "reads '2."]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": 0}), ["schema version 0,"]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": -1}), ["schema version -1,"]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": 1.5}), ["schema version 1.5,"]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": None}), ["schema version None,"]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": ["2.6"]}), ["schema version ['2.6'],"]),
     ],
 )
 def test_a_damaged_result(cli: Callable, config: Written, damage: Callable, words: list[str]) -> None:

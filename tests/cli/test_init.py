@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import tomllib
 from collections.abc import Callable
@@ -62,7 +63,7 @@ def test_the_roles_are_guessed_and_no_value_is_written(cli: Callable, visits: Pa
     assert roles(Path("audit.toml")) == {
         "visit_id": "id",
         "row": "ignore",
-        "patient_nbr": "ignore",
+        "patient_nbr": "person",
         "ward_id": "feature",
         "admitted": "feature",
         "sex": "feature",
@@ -70,12 +71,12 @@ def test_the_roles_are_guessed_and_no_value_is_written(cli: Callable, visits: Pa
         "nothing": "ignore",
     }
     text = Path("audit.toml").read_text()
-    assert '# role = "person"    # in its place' in text
+    assert 'role = "person"\n# role = "ignore"    # in its place' in text
     assert '# role = "sensitive"' in text
     assert 'name = "ward_id"\ntype = "categorical"' in text
     for value in ("nurse", "2020", '"f"', '"yes"', "700000", "1001"):
         assert value not in text
-    assert "patient_nbr: ignore. it looks like the key of a person" in printed.err
+    assert "patient_nbr: person. it looks like the key of a person, and its values repeat" in printed.err
 
 
 def test_it_is_never_replaced(cli: Callable, visits: Path) -> None:
@@ -186,12 +187,12 @@ def test_from_a_real_table_to_an_audit(
 @pytest.mark.parametrize(
     ("name", "values", "guessed"),
     [
-        ("customer", [f"C{i % 40:04d}" for i in range(100)], "ignore"),
-        ("patient", [i % 40 + 900 for i in range(100)], "ignore"),
-        ("who", [f"{i % 40:06d}-x" for i in range(100)], "ignore"),
-        ("Patient Nr.", [i % 40 + 900 for i in range(100)], "ignore"),
-        ("case no.", [i % 40 + 900 for i in range(100)], "ignore"),
-        ("KundenNr.", [i % 40 + 900 for i in range(100)], "ignore"),
+        ("customer", [f"C{i % 40:04d}" for i in range(100)], "person"),
+        ("patient", [i % 40 + 900 for i in range(100)], "person"),
+        ("who", [f"{i % 40:06d}-x" for i in range(100)], "person"),
+        ("Patient Nr.", [i % 40 + 900 for i in range(100)], "person"),
+        ("case no.", [i % 40 + 900 for i in range(100)], "person"),
+        ("KundenNr.", [i % 40 + 900 for i in range(100)], "person"),
         ("a.number.of", [i % 40 + 900 for i in range(100)], None),
         ("user_age", [i % 70 + 18 for i in range(100)], None),  # a number about a person is no key
         ("members", [i % 4 for i in range(100)], None),
@@ -234,6 +235,102 @@ def test_a_pickle_is_refused_with_what_init_offers(visits: Path, cli: Callable[.
     assert "pass --allow-pickle" not in err
 
 
+def repeated(**columns: list) -> pa.Table:
+    return pa.table({**columns, "x": [i * 0.37 % 1 for i in range(100)], "y": ["a", "b"] * 50})
+
+
+def test_of_several_keys_one_says_whose_row_it_is() -> None:
+    """That of persons by its name, else the one with the fewest values, which keeps the rows of others together."""
+    visits, shops = [f"V{i % 80:03d}" for i in range(100)], [f"S{i % 12:03d}" for i in range(100)]
+    table = repeated(visit=visits, shop_id=shops, client=[i % 30 + 900 for i in range(100)])
+    found = {one.name: one for one in guess_columns(table, "y")}
+    assert {name: one.role.value for name, one in found.items()} == {
+        "visit": "ignore", "shop_id": "ignore", "client": "person",
+    }  # fmt: skip
+    assert "'visit', 'shop_id'" in found["client"].why
+    assert "in the place of client" in found["visit"].why
+    found = {one.name: one.role.value for one in guess_columns(table.drop_columns("client"), "y")}
+    assert found == {"visit": "ignore", "shop_id": "person"}
+
+
+@pytest.mark.parametrize(
+    "values", [[f"C{i:04d} x" for i in range(100)], [None if i == 4 else f"C{i % 40:04d}" for i in range(100)]]
+)
+def test_a_key_that_names_single_rows_or_lacks_values_says_not_whose_row_it_is(values: list) -> None:
+    (found,) = guess_columns(repeated(customer=values), "y")
+    assert found.role.value == "ignore"
+
+
+def test_a_table_of_households_is_audited_by_household(cli: Callable, tmp_path: Path) -> None:
+    """Each of 60 has 20 rows with one label: as written, the audit counts households; without them it says so."""
+    rng = np.random.default_rng(0)
+    home = np.repeat(np.arange(60), 20)
+    use = rng.gamma(3.0, 0.3, 60)[home]
+    table = pd.DataFrame({"household": [f"H{i:03d}" for i in home], "use": use + rng.gamma(2.0, 0.1, 1200)})
+    table["car"] = (rng.random(60) < 0.4).astype(int)[home]
+    table.to_csv(tmp_path / "meters.csv", index=False)
+    said = "rows with the same value of 'household' were taken for different persons"
+    for options, unit in (((), "person"), (("--person", "none"), "record")):
+        out = tmp_path / f"{unit}.toml"
+        assert cli("init", tmp_path / "meters.csv", "--target", "car", *options, "--out", out).code == 0
+        assert cli("audit", out, "--run", unit, "--budget", "5s").code in (0, 1, 3)
+        audit = json.loads(Path(unit, "result.json").read_text())["audits"][0]
+        assert (audit["description"]["n_rows"] is None) is (unit == "record")
+        assert any(said in one for one in audit["not_tested"]) is (unit == "record")
+
+
+def test_a_holdout_of_the_same_persons_is_refused_with_the_column_that_was_guessed(cli: Callable, visits: Path) -> None:
+    later = pd.read_csv(visits)
+    later.assign(visit_id=later["visit_id"] + 5000).to_csv("later.csv", index=False)
+    printed = cli("init", visits, "--target", "ill", "--holdout", "later.csv")
+    assert printed.code == 2
+    assert "column 'patient_nbr' was taken for the one that says whose row each is" in printed.err
+    assert cli("init", visits, "--target", "ill", "--holdout", "later.csv", "--person", "none").code == 0
+
+
+def test_the_state_of_a_network_needs_the_function_that_makes_it(cli: Callable, visits: Path) -> None:
+    pytest.importorskip("torch")
+    from safetensors.torch import save_file
+    from torch import nn
+
+    rng = np.random.default_rng(0)
+    for name in ("train", "holdout"):
+        pd.DataFrame({"a": rng.normal(size=40), "y": [0, 1] * 20}).to_csv(f"{name}.csv", index=False)
+    save_file(nn.Linear(1, 2).state_dict(), "net.safetensors")
+    Path("made_here.py").write_text("def make():\n    from torch import nn\n    return nn.Linear(1, 2)\n")
+    given = ("train.csv", "--target", "y", "--holdout", "holdout.csv")
+    refused = cli("init", *given, "--model", "net.safetensors")
+    assert (refused.code, Path("audit.toml").exists()) == (2, False)
+    assert "name the function that makes it: --module module:function" in refused.err
+    misplaced = cli("init", *given, "--module", "made_here:make")
+    assert misplaced.code == 2
+    assert "--module is for .safetensors files" in misplaced.err
+    made = cli("init", *given, "--model", "net.safetensors", "--module", "made_here:make")
+    assert made.code == 0, made.err
+    assert 'module = "made_here:make"' in Path("audit.toml").read_text()
+
+
+def test_the_columns_that_a_file_of_boosted_trees_names_are_features(cli: Callable, tmp_path: Path) -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    for name in ("train", "holdout"):
+        table = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80), "town": ["x", "z"] * 40})
+        table["y"] = (table["a"] > 0).astype(int)
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    train = pd.read_csv(tmp_path / "train.csv")
+    for columns, names, expected in ((["a", "b"], "auto", {"town": "ignore"}), (["a"], ["Column_0"], None)):
+        data = lightgbm.Dataset(train[columns], train["y"], feature_name=names)
+        settings = {"objective": "binary", "verbose": -1, "num_threads": 1}
+        lightgbm.train(settings, data, 3).save_model(str(tmp_path / "m.txt"))
+        given = ("--holdout", tmp_path / "holdout.csv", "--model", tmp_path / "m.txt", "--target", "y")
+        printed = cli("init", tmp_path / "train.csv", *given, "--out", f"{len(columns)}.toml")
+        if expected is not None:
+            assert roles(Path(f"{len(columns)}.toml")) == expected, printed.err
+        else:
+            assert printed.code == 2
+            assert "the records have 3 columns ('a', 'b', 'town') and the model takes 1" in printed.err
+
+
 def test_a_second_id_is_ignored_and_told_why() -> None:
     table = pa.table(
         {"id": range(100), "case_id": range(500, 600), "x": [i % 7 for i in range(100)], "y": ["a", "b"] * 50}
@@ -260,6 +357,9 @@ def test_numbers_among_which_one_is_none_are_no_id() -> None:
         ([f"-{i % 9},{i % 7}" if i % 3 else str(i % 5) for i in range(100)], True),
         ([None if i == 4 else f"{i % 9},{i % 7}" for i in range(100)], True),
         ([str(i % 5) if i else "" for i in range(100)], False),
+        ([f"{i}.{300 + i},{i % 7}9" for i in range(1, 101)], True),
+        ([f"{i} {300 + i},{i % 7}9" for i in range(1, 101)], True),
+        ([f"{i}.3{i},{i % 7}9" for i in range(1, 101)], False),
         ([f"{i % 9},{i % 7},1" for i in range(100)], False),
         ([f"town {i % 9}, {i % 7}" for i in range(100)], False),
     ],

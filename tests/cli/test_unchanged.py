@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import math
 import os
+import platform
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,7 +59,7 @@ WRITTEN_WITH = " ".join(f"{name}=={version}" for name, version in VERSIONS.items
 
 def plain(text: str) -> str:
     """A text without times, dates, checksums, paths of this machine and versions."""
-    for version in (*VERSIONS.values(), leakgauge.__version__):
+    for version in (*VERSIONS.values(), leakgauge.__version__, platform.python_version()):
         text = text.replace(version, "VERSION")
     for pattern, word in VOLATILE.items():
         text = re.sub(pattern, word, text)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from leakgauge.auditing.run import CHECKSUMS, SEALED, SIGNATURE, Run
+from leakgauge.pytest_plugin import ReleaseGate
 
 
 @pytest.fixture
@@ -80,6 +81,44 @@ def test_commands_say_that_a_file_they_read_was_changed(
         assert f"{name} in run was changed since the audit, or is damaged" in printed.err, (command, printed)
         (run / name).write_bytes(whole)
         assert cli("report", "run").code == 0
+
+
+DECIDING = (["gate", "run"], ["report", "run", "--junit"], ["compare", "run", "run"])
+"""Commands by which pipelines decide."""
+
+
+@pytest.mark.parametrize("name", ["result.json", "manifest.json"])
+def test_nothing_is_decided_by_a_file_that_was_changed(cli: Callable, run: Path, name: str) -> None:
+    decided = [cli(*command).code for command in DECIDING]
+    assert 2 not in decided
+    (run / name).write_bytes((run / name).read_bytes() + b"\n")
+    for command in DECIDING:
+        printed = cli(*command)
+        assert (printed.code, printed.out) == (2, ""), command
+        assert f"error: {name} in run was changed since the audit, or is damaged" in printed.err
+        assert "run the audit again" in printed.err
+    with pytest.raises(pytest.fail.Exception, match=f"{name} in run was changed"):
+        ReleaseGate().assert_passes("run")
+    assert cli("report", "run").code == 0
+
+
+def test_a_result_of_another_folder_does_not_decide(cli: Callable, run: Path) -> None:
+    """Not with its checksums either, beside what else the folder has; alone it may stand anywhere."""
+    verdict = cli("gate", "run").code
+    cli("audit", "wine", "--model", "decision-tree", "--run", "other")
+    for name in ("result.json", CHECKSUMS):
+        shutil.copy(f"other/{name}", run / name)
+    for command in DECIDING:
+        printed = cli(*command)
+        assert (printed.code, printed.out) == (2, "")
+        assert "manifest.json in run was changed since the audit" in printed.err
+    Path("alone").mkdir()
+    for names in (("result.json",), (CHECKSUMS,)):
+        for name in names:
+            shutil.copy(f"other/{name}", f"alone/{name}")
+        assert cli("gate", "alone").code == cli("gate", "other").code != 2
+        assert cli("compare", "alone", "alone").code in (0, 3)
+    assert verdict != 2
 
 
 @pytest.mark.parametrize(

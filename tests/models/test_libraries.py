@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 import leakgauge as lg
 from leakgauge.auditing.subject import subject
-from leakgauge.errors import MissingExtra, ModelError
+from leakgauge.errors import DataError, MissingExtra, ModelError
 from leakgauge.models import SessionFunction, answering, answers, load_estimator
 from leakgauge.models.libraries import model_content
-from leakgauge.records import Records
+from leakgauge.records import Records, Task
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 3))
@@ -399,3 +399,136 @@ def test_of_a_file_of_catboost(tmp_path):
     assert is_whole(tmp_path, ".cbm", content + b"more parts")
     assert not any(is_whole(tmp_path, ".cbm", content[:end]) for end in range(len(content)))
     assert not is_whole(tmp_path, ".cbm", b"CBM2" + content[4:])
+
+
+STATED = [
+    ("xgboost", {"objective": "binary:logistic"}, BINARY, 2),
+    ("xgboost", {"objective": "multi:softprob", "num_class": 3}, THREE, 3),
+    ("xgboost", {"objective": "count:poisson"}, THREE, 0),
+    ("lightgbm", {"objective": "binary"}, BINARY, 2),
+    ("lightgbm", {"objective": "multiclass", "num_class": 3}, THREE, 3),
+    ("lightgbm", {"objective": "regression_l1"}, VALUES, 0),
+    ("catboost", {"loss_function": "Logloss"}, BINARY, 2),
+    ("catboost", {"loss_function": "MultiClass"}, THREE, 3),
+    ("catboost", {"loss_function": "MAE"}, VALUES, 0),
+]
+
+
+def trained(library, settings, y, names=None):
+    """A model of the library itself, without scikit-learn around it."""
+    made = pytest.importorskip(library)
+    if library == "xgboost":
+        return made.train({"nthread": 1, **settings}, made.DMatrix(X, y, feature_names=names), 3)
+    if library == "lightgbm":
+        data = made.Dataset(X, y, feature_name=names or "auto")
+        return made.train({"num_threads": 1, "verbose": -1, **settings}, data, 3)
+    quiet = {"iterations": 3, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
+    return made.CatBoost({**quiet, **settings}).fit(made.Pool(X, y, feature_names=names))
+
+
+ENDINGS = {"xgboost": ".ubj", "lightgbm": ".txt", "catboost": ".cbm"}
+
+
+def saved(model, library, folder):
+    path = folder / f"model{ENDINGS[library]}"
+    model.save_model(str(path))
+    return path
+
+
+@pytest.mark.parametrize(("library", "settings", "y", "n_classes"), STATED)
+def test_a_file_states_what_it_was_trained_on(library, settings, y, n_classes, tmp_path):
+    """Classes are refused where the target is a number, numbers where it has classes, and another number of classes."""
+    function = load_estimator(saved(trained(library, settings, y), library, tmp_path))
+    objective = next(iter(settings.values()))
+    assert (function.stated.objective, function.stated.n_classes, function.stated.n_columns) == (
+        objective,
+        n_classes,
+        3,
+    )
+    words = np.array(["c", "a", "b", "d"])
+    for target, n in ((VALUES, 0), (words[BINARY], 2), (words[THREE], 3), (words[np.arange(120) % 4], 4)):
+        records = Records.from_arrays(X, target)
+        if n == n_classes:
+            if library != "catboost" or n == 0:  # whose classes have names
+                assert answering(function, records) is not None
+            continue
+        with pytest.raises(ModelError, match=objective) as raised:
+            answering(function, records)
+        assert ("is a number here" in str(raised.value)) is (n == 0)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_a_booster_itself_is_refused_as_its_file_is(library):
+    settings = {"objective": "binary:logistic" if library == "xgboost" else "binary"}
+    with pytest.raises(ModelError, match=r"Booster was trained on classes .* and the target 'y' is a number here"):
+        asked(trained(library, settings, BINARY), VALUES)
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_shares_and_regressions_on_labels_are_no_other_target(library):
+    """Numbers between 0 and 1 may be learned as the probability of a class, and labels 0 and 1 as numbers."""
+    binary = "binary:logistic" if library == "xgboost" else "binary"
+    share = np.round(1 / (1 + np.exp(-VALUES)), 3)
+    assert asked(trained(library, {"objective": binary}, BINARY), share).shape == (120, 1)
+    numbers = "reg:squarederror" if library == "xgboost" else "regression"
+    assert asked(trained(library, {"objective": numbers}, BINARY), BINARY).shape == (120, 2)
+    shares = "reg:logistic" if library == "xgboost" else "cross_entropy"
+    assert asked(trained(library, {"objective": shares}, share), share).shape == (120, 1)
+
+
+def test_codes_of_classes_as_numbers_are_what_a_model_of_labels_answers():
+    pytest.importorskip("xgboost")
+    model = trained("xgboost", {"objective": "multi:softmax", "num_class": 3}, THREE)
+    schema_task = Records.from_arrays(X, THREE, task=Task.REGRESSION)
+    answered = subject(model, schema_task, schema_task[np.arange(60)]).model.predict(X)
+    assert set(answered.tolist()) <= {0.0, 1.0, 2.0}
+
+
+@pytest.mark.parametrize(("library", "objective"), [("xgboost", "binary:logistic"), ("lightgbm", "binary")])
+def test_a_probability_is_taken_for_one_however_unlikely_it_makes_the_labels(library, objective):
+    """Asked about columns in another order, a model is surer of what is wrong than a logit between 0 and 1 can be."""
+    model = trained(library, {"objective": objective, "learning_rate": 1.0}, BINARY)
+    found = subject(model, (X[:60, ::-1], 1 - BINARY[:60]), (X[60:, ::-1], 1 - BINARY[60:])).model
+    assert found.note.startswith("The answers of Booster were taken for one probability for the second class")
+    assert "that the columns are those that the model takes, in their order" in found.note
+
+
+@pytest.mark.parametrize("library", ENDINGS)
+def test_columns_in_another_order_than_the_file_names_them_are_refused(library, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    settings = {"loss_function" if library == "catboost" else "objective": "MAE" if library == "catboost" else "huber"}
+    settings = {"objective": "reg:squarederror"} if library == "xgboost" else settings
+    function = load_estimator(saved(trained(library, settings, VALUES, ["a", "b", "c"]), library, tmp_path))
+    assert function.stated.names == ("a", "b", "c")
+    table = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(y=VALUES)
+    with pytest.raises(ModelError, match=r"in another order than the model takes them.*'a', 'b', 'c'"):
+        subject(function, table[["c", "a", "b", "y"]][:60], table[["c", "a", "b", "y"]][60:], target="y")
+    assert subject(function, table[:60], table[60:], target="y").model is not None
+
+
+@pytest.mark.parametrize("library", ENDINGS)
+def test_more_columns_than_a_file_takes_are_told_with_their_names(library, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    settings = {"loss_function": "Logloss"} if library == "catboost" else {"objective": "binary"}
+    settings = {"objective": "binary:logistic"} if library == "xgboost" else settings
+    function = load_estimator(saved(trained(library, settings, BINARY), library, tmp_path))
+    table = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(town=["x", "z"] * 60, y=BINARY)
+    said = r"the records have 4 columns \('a', 'b', 'c', 'town'\) and the model takes 3; give those"
+    with pytest.raises(DataError, match=said):
+        subject(function, table[:60], table[60:], target="y")
+
+
+def test_an_objective_of_the_users_is_not_taken_for_the_one_that_the_file_names(tmp_path):
+    """XGBoost writes its default in its place; what its regressor of scikit-learn saves is one of numbers."""
+    xgboost = pytest.importorskip("xgboost")
+
+    def logistic(answers, data):
+        p = 1 / (1 + np.exp(-answers))
+        return p - data.get_label(), p * (1 - p)
+
+    words = np.array(["no", "yes"])[BINARY]
+    own = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, BINARY), 3, obj=logistic)
+    assert answering(load_estimator(saved(own, "xgboost", tmp_path)), Records.from_arrays(X, words)) is not None
+    regressor = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(X, VALUES)
+    with pytest.raises(ModelError, match="was trained on numbers"):
+        answering(load_estimator(saved(regressor, "xgboost", tmp_path)), Records.from_arrays(X, words))

@@ -9,11 +9,18 @@ from dataclasses import replace
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Finding, ReleaseRule, Run, Settings, Verdict, judge, subject
-from leakgauge.defences import EarlierStop, Ensemble, LabelsOnly
+from leakgauge.auditing.gate import Written, _contradictions
+from leakgauge.auditing.questions import QUESTIONS
+from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty
 from leakgauge.errors import StoreError
 from leakgauge.protecting import ProtectionDocument, of_limits, protect
 from leakgauge.protecting.document import dump, load, prepare, schema, write
@@ -65,6 +72,49 @@ def test_it_is_read_as_it_was_written(found, tmp_path):
     assert load(tmp_path / "out" / "protection.json") == document
     assert found.undefended.result.influence.largest == np.inf  # JSON has no infinity
     assert load(tmp_path / "out" / "protection.json").undefended.audit.influence.largest == np.inf
+
+
+def people() -> pd.DataFrame:
+    """Persons of two rows, some in a town of their own, with texts: shadow models are asked about changes of all."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=240), "b": rng.normal(size=240)})
+    table["town"] = [f"town {i}" if i < 30 else "north" for i in rng.permutation(240)]
+    table["note"] = [f"w{i} {'x' if i % 2 else 'y'}" for i in rng.permutation(240)]
+    table["y"] = (table.a + rng.normal(size=240) > 0).astype(int)
+    table["who"] = np.arange(240) // 2
+    return table
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("rule", "n_influence"),
+    [
+        (ReleaseRule(dtp=None, advantage=0.9), 0),
+        (ReleaseRule(dtp=None, advantage=0.2, attacks=("gap",)), 0),
+        (ReleaseRule(dtp=5.0, advantage=0.9, tpr_ratio=50.0), 10),
+    ],
+)
+def test_what_is_stated_is_what_the_gate_says_of_each_folder(rule, n_influence, tmp_path):
+    """Whatever is tried, and however many scores of shadow models share a level."""
+    encoded = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]),
+        (CountVectorizer(binary=True), "note"),
+        remainder="passthrough",
+    )
+    tree, table = make_pipeline(encoded, DecisionTreeClassifier(min_samples_leaf=5, random_state=0)), people()
+    what = subject(tree, table[:120], table[120:], target="y", persons="who")
+    defences = [StrongerPenalty(8), LabelsOnly(), Binning(0.1), Ensemble(4)]
+    found = protect(what, Settings(n_shadows=16, n_influence=n_influence, rule=rule), defences)
+    document = write(found, tmp_path)
+    assert document.refused == {}
+    for one, stated in zip(found.tried, document.tried, strict=True):
+        run = Run(tmp_path / one.defence.name)
+        (audit,) = run.document().audits
+        assert audit.findings == stated.audit.findings == one.result.findings
+        assert run.document().verdict is run.written().verdict is stated.verdict is one.verdict
+        assert run.verdicts_follow()
+        written = Written(audit, audit.rule)
+        assert [said for question in QUESTIONS for said in _contradictions(question, written)] == []
 
 
 def test_it_keeps_to_its_schema(found):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 from leakgauge.auditing import ReleaseRule, Settings, subject
+from leakgauge.auditing.config import Config
 from leakgauge.defences import DpSgd, Ensemble, LabelsOnly, ParameterNoise
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.inspecting import RULES, inspect, read_model
@@ -178,6 +179,14 @@ def test_what_cannot_be_a_file(model: Any, defence: Any, said: str, tmp_path: Pa
     pytest.importorskip("dp_accounting")
     with pytest.raises(ModelError, match=said):
         released(model, defence, tmp_path / "model.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recipe_of_our_own_is_refused_by_its_name(tmp_path: Path) -> None:
+    """Users know a decision tree; what stands behind it is ours to know."""
+    config = Config.for_dataset("wine", models=("decision-tree",))
+    with pytest.raises(ModelError, match=r"^decision-tree cannot be released as a file: .* is a recipe"):
+        release(config.subjects()[0], Settings(), "unchanged", tmp_path / "model.skops")
     assert list(tmp_path.iterdir()) == []
 
 

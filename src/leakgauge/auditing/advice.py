@@ -240,7 +240,7 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     >>> said = settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
     >>> for part in said.split(", "):
     ...     print(part)
-    train about 89 shadow models (shadow_models)
+    train about 89 shadow models ([attacks] shadow_models)
     which narrows the interval as far as these records allow
     or give 2.8 times as many training and holdout records
     """
@@ -254,8 +254,8 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
     if models > MOST_MODELS:
         return records
     return (
-        f"train about {_rounded_up(models):,} shadow models (shadow_models), which narrows the interval as far as "
-        f"these records allow, or {records}"
+        f"train about {_rounded_up(models):,} shadow models ([attacks] shadow_models), which narrows the interval as "
+        f"far as these records allow, or {records}"
     )
 
 

@@ -14,11 +14,13 @@ from leakgauge._version import __version__
 from leakgauge.auditing.case import Case, open_case, opened
 from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
+from leakgauge.auditing.gate import agreed
 from leakgauge.auditing.overlap import copies_note, note, repeats_note
-from leakgauge.auditing.people import persons_note, records_table
+from leakgauge.auditing.people import not_grouped, persons_note, records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings, subject
+from leakgauge.auditing.unexplained import EXPLAINS_NOTHING, explains_nothing, unexplained
 from leakgauge.checking import either, instance, optional, whole
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.training import Execution, Workers
@@ -114,14 +116,21 @@ def audit_subject(
     with threads(free_threads()):
         for question in questions:
             case.found[question.name] = question.ask(case)
-        return _result(case)
+        return agreed(_result(case))
 
 
 def _result(case: Case) -> AuditResult:
     """The answers to all questions as one result."""
     found, settings = list(case.found.values()), case.settings
-    about = case.description
-    findings = about.of(finding for one in found for finding in one.findings(case, case.situation))
+    about, parts = case.description, {name: value for one in found for name, value in one.part(case).items()}
+    method: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "bin_width": settings.bin_width}
+    for one in found:
+        method |= one.method(case)
+    retrained = case.what.model is None or any(parts[name] is not None for name in ("influence", "change", "outlier"))
+    if not retrained and explains_nothing(case):
+        method[EXPLAINS_NOTHING] = True
+    made = [finding for one in found for finding in one.findings(case, case.situation)]
+    findings = about.of([*made, *unexplained(method, about, settings.rule)])
     rows, ids = records_table(case)
     notes = [
         note(about.overlap, about.n_duplicates, about.n_holdout),
@@ -134,9 +143,6 @@ def _result(case: Case) -> AuditResult:
         ),
         *(said for one in found for said in one.notes(case)),
     ]
-    method: dict[str, Any] = {"seed": settings.seed, "device": settings.device, "bin_width": settings.bin_width}
-    for one in found:
-        method |= one.method(case)
     versions = {"leakgauge": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
     return AuditResult(
         description=about,
@@ -144,10 +150,14 @@ def _result(case: Case) -> AuditResult:
         findings=findings,
         most_exposed=rows[:N_LISTED],
         notes=tuple(about.worded(one) for one in notes if one),
-        not_tested=(*(about.worded(said) for one in found for said in one.not_tested(case)), *OUT_OF_REACH),
+        not_tested=(
+            *(about.worded(said) for one in found for said in one.not_tested(case)),
+            *not_grouped(case.given.repeated_keys),
+            *OUT_OF_REACH,
+        ),
         rule=settings.rule,
         method=method | {"versions": versions},
         records=rows,
         ids=ids,
-        **{name: value for one in found for name, value in one.part(case).items()},
+        **parts,
     )

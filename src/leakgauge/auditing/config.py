@@ -305,7 +305,8 @@ class Config(Part):
         if releases:
             records = (records[2], *records[1:])
         models = models or [RecipePart(kind="recipe", name=default_recipe(records[0].schema))]
-        return [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
+        made = [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
+        return [dataclasses.replace(one, repeated_keys=self.data.repeated) for one in made]
 
     def training_records(self) -> Records:
         """The records that the models were trained on.

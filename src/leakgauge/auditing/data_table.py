@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from pydantic import (
     ConfigDict,
     Field,
+    PrivateAttr,
     field_validator,
     model_validator,
 )
 
 from leakgauge.auditing.attributes.settings import SensitiveColumn
+from leakgauge.auditing.keys import repeated_keys
 from leakgauge.auditing.tables import Part
 from leakgauge.errors import ConfigError
 from leakgauge.records import (
@@ -31,6 +33,9 @@ from leakgauge.records import (
     split,
 )
 from leakgauge.streams import AuditStream
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Pair: TypeAlias = tuple[Records, Records]
 
@@ -107,6 +112,16 @@ class DataPart(Part):
         description="by the name of a feature its columns of 0 and 1; [[data.columns]] may describe it by that name",
     )
 
+    _repeated: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Of the records that were read: columns that no model sees, that look like keys, and whose values repeat.
+
+        None where a column says whose row each is.
+        """
+        return self._repeated
+
     @model_validator(mode="after")
     def _one_source(self) -> DataPart:
         given = [key for key in ("dataset", "file", "train", "holdout") if getattr(self, key) is not None]
@@ -142,11 +157,12 @@ class DataPart(Part):
             pool = datasets.load(self.dataset).records
             return (pool, *self._split(pool, f"data set {self.dataset}", seed))
         if self.file is not None:
-            pool = Records.from_frame(read_table(folder / self.file), target=self._target, **self._wishes)
+            table = self._seen(read_table(folder / self.file))[0]
+            pool = Records.from_frame(table, target=self._target, **self._wishes)
             return (pool, *self._split(pool, self.file, seed))
         assert self.train is not None  # the validator has seen to it
         assert self.holdout is not None
-        tables = read_table(folder / self.train), read_table(folder / self.holdout)
+        tables = self._seen(read_table(folder / self.train), read_table(folder / self.holdout))
         train, holdout = from_pair(*tables, target=self._target, **self._wishes)
         rng = AuditStream.SPLIT.generator(seed)
         drawn = (
@@ -154,6 +170,13 @@ class DataPart(Part):
             _drawn(holdout, self.holdout_records, "holdout_records", self.holdout, rng),
         )
         return (concatenate(train, holdout), *drawn)
+
+    def _seen(self, *tables: pa.Table) -> tuple[pa.Table, ...]:
+        """The tables, whose keys are remembered."""
+        unseen = [column.name for column in self.columns if column.role in (Role.ID, Role.IGNORE)]
+        grouped = any(column.role is Role.PERSON for column in self.columns)
+        self._repeated = () if grouped else repeated_keys(tables, unseen)
+        return tables
 
     def _split(self, pool: Records, source: str, seed: int) -> Pair:
         rng = AuditStream.SPLIT.generator(seed)

@@ -53,8 +53,8 @@ class DocumentFormat(Generic[T]):
         try:
             text = path.read_text(encoding="utf-8")
             version = json.loads(text).get("schema_version", "")
-            if version.split(".")[0] != self.version.split(".")[0]:
-                raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {self.version!r}")
+            if not isinstance(version, str) or version.split(".")[0] != self.version.split(".")[0]:
+                raise StoreError(f"{path} has schema version {version!r:.40}, this leakgauge reads {self.version!r}")
             return every_line(self._adapter.validate_json(text))
         except (FileNotFoundError, NotADirectoryError):
             raise StoreError(f"{path} does not exist; give {self.where}") from None

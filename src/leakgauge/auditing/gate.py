@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from leakgauge.auditing.advice import Outputs, Situation, advice
 from leakgauge.auditing.document import AuditDocument, Document
@@ -25,12 +25,17 @@ from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import ROUNDING
+from leakgauge.auditing.unexplained import MEASURE as UNEXPLAINED
+from leakgauge.auditing.unexplained import unexplained
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import short
 
 AGAIN = "audit the model again with this limit in its release rule"
 NOT_HELD = "audit the model again: the result lacks what its release rule needs"
 CONTRADICTED = "audit the model again with this version: the result was changed, or another version wrote it"
+
+
+T = TypeVar("T", bound=AuditDocument)
 
 
 class Kept(Enum):
@@ -89,7 +94,18 @@ def apply(document: Document, limits: Limits) -> Document:
     return replace(document, audits=audits, verdict=overall([audit.verdict for audit in audits]))
 
 
-def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
+def agreed(result: T) -> T:
+    """A result with the verdicts of its numbers, should others be stated: all that read its document have these."""
+    judged = _apply_one(result, Limits())
+    return result if verdicts(judged) == verdicts(result) else judged
+
+
+def verdicts(audit: AuditDocument) -> list[Verdict]:
+    """Of an audit and of its findings."""
+    return [audit.verdict, *(finding.verdict for finding in audit.findings)]
+
+
+def _apply_one(audit: T, limits: Limits) -> T:
     own = _strictest(audit)
     rule = limits.over(own)
     written = Written(audit, rule)
@@ -97,6 +113,9 @@ def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
         *(finding for question in QUESTIONS for finding in _judged_again(question, written, Written(audit, own))),
         *(written.rejudge(finding, finding.threshold) for finding in written.of_others()),
     ]
+    held = {finding.measure for finding in findings}
+    findings += [one for one in unexplained(audit.method, audit.description, rule) if one.measure not in held]
+    findings.sort(key=lambda one: one.measure == UNEXPLAINED)  # last, as an audit has it
     return replace(
         audit,
         findings=audit.description.of(findings),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.records import Records
+from leakgauge.records._messages import shortened
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -42,6 +43,14 @@ def persons_note(about: Description) -> str:
         "removed, and is a member, with all rows; the score of a person is the mean over the rows, and the influence "
         "is the largest over them."
     )
+
+
+def not_grouped(keys: Sequence[str]) -> list[str]:
+    """What was not tested where columns that no model sees look like keys with several rows each."""
+    if not keys:
+        return []
+    said = f"Persons with several rows: rows with the same value of {shortened(keys)} were taken for different persons."
+    return [f"{said} Where that column says whose row each is, give it the role person."]
 
 
 class RecordTable(Sequence[ExposedRecord]):

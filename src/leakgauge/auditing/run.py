@@ -28,14 +28,13 @@ from typing import Any
 
 from leakgauge.auditing.claimed import ANSWERS, HeldClaim, read_answers
 from leakgauge.auditing.document import AuditResult, Document, dump, load
-from leakgauge.auditing.finding import Verdict
-from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.gate import Limits, apply, verdicts
 from leakgauge.auditing.people import lines
 from leakgauge.auditing.provenance import Provenance
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.errors import LeakgaugeError, StoreError, place_of
 from leakgauge.escaping import csv_rows, csv_table, one_line
-from leakgauge.storing import litter, refuse_links, write_atomically
+from leakgauge.storing import litter, make_folder, refuse_links, write_atomically
 
 KEPT = ("chunks", "answers")
 """Folders inside, of what would take long, or cost, to have again."""
@@ -45,6 +44,9 @@ CHECKSUMS, SIGNATURE = "checksums.sha256", "checksums.sha256.sig"
 
 SEALED = ("manifest.json", "result.json", "records.csv", "ids.csv", "claim.json", "report.html")
 """Files that an audit leaves, of which there are checksums."""
+
+DECIDING = ("result.json", "manifest.json")
+"""What has to be as the audit left it where something is decided by its result."""
 
 SEAL_ANEW = f"if the change is right, delete {CHECKSUMS} and run leakgauge report on the folder"
 """How someone who changed a file has checksums of what is there now: on purpose, and not in passing."""
@@ -67,14 +69,18 @@ class Run:
             StoreError: the folder belongs to an audit with other inputs, or cannot be made.
         """
         run = cls(Path(folder))
-        with _making(run.folder):
-            run.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(run.folder, "run folder")
         known = run.manifest()
         if known is not None and known["inputs"] != json.loads(json.dumps(inputs)):
             changed = sorted(_differing(json.loads(json.dumps(inputs)), known["inputs"]))
             raise StoreError(
                 f"run folder {folder} belongs to another audit (different {', '.join(changed)}); "
                 "name another folder with --run, or delete this one"
+            )
+        if known is None and (run.is_sealed or (run.folder / "result.json").exists()):
+            raise StoreError(
+                f"folder {folder} holds the results of an audit without its manifest.json, which says of what; name "
+                "another folder with --run, or delete this one"
             )
         if known is None and set(run.folder.iterdir()) != set(litter(run.folder)):
             raise StoreError(f"folder {folder} is not empty and holds no audit; name another folder with --run")
@@ -288,13 +294,16 @@ class Run:
             return [name for name in names if self.broken_seals().get(name) == "changed"]
         return []
 
-    def require_unchanged(self, name: str) -> None:
-        """Refuse to go by a file that is not as the audit left it, where there are checksums to see it by.
+    def require_unchanged(self) -> None:
+        """Refuse to decide by a result that is not as its audit left it, where there are checksums to see it by.
+
+        A manifest is of the same audit; a folder that keeps the result without one is as good.
 
         Raises:
-            StoreError: it was changed, or the checksums cannot be read.
+            StoreError: either was changed, or the checksums cannot be read.
         """
-        if self.is_sealed and self.broken_seals().get(name) == "changed":
+        broken = self.broken_seals() if self.is_sealed else {}
+        for name in (one for one in DECIDING if broken.get(one, "missing") != "missing"):
             raise StoreError(
                 f"{name} in {self.folder} was changed since the audit, or is damaged: its checksum is another one; "
                 f"run the audit again, or {SEAL_ANEW}"
@@ -337,7 +346,8 @@ class Run:
     def verdicts_follow(self) -> bool:
         """Whether every verdict in the file, of the whole, each audit and each finding, is the one of its numbers."""
         written = self.written()
-        return _verdicts(written) == _verdicts(apply(written, Limits()))
+        judged = apply(written, Limits())
+        return written.verdict is judged.verdict and [*map(verdicts, written.audits)] == [*map(verdicts, judged.audits)]
 
     def records(self, most: int | None = None) -> list[dict[str, str]]:
         """The lines of ``records.csv`` as text: all, or so many of each model, most exposed first."""
@@ -377,12 +387,6 @@ def _differing(inputs: dict[str, Any], known: dict[str, Any]) -> set[str]:
     return {name for name in inputs.keys() | known.keys() if inputs.get(name, absent) != known.get(name, absent)}
 
 
-def _verdicts(document: Document) -> list[list[Verdict]]:
-    """Of the whole, and of each audit with its findings."""
-    audits = [[audit.verdict, *(finding.verdict for finding in audit.findings)] for audit in document.audits]
-    return [[document.verdict], *audits]
-
-
 def _sha256(path: Path) -> str:
     """The checksum of a file of the folder.
 
@@ -396,21 +400,17 @@ def _sha256(path: Path) -> str:
         raise StoreError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
 
 
-@contextmanager
-def _making(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
-
-
 def make_private(folder: Path) -> None:
     """Give a folder that is known to be ours the mode 0700.
 
     Raises:
         StoreError: it belongs to another user, or its mode cannot be changed.
     """
-    with _making(folder):
+    try:
         if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
             raise StoreError(f"folder {folder} belongs to another user, who could read it; choose another")
         folder.chmod(0o700)
+    except OSError as error:
+        raise StoreError(
+            f"folder {folder} cannot be written ({error.strerror}); make it writable or choose another folder"
+        ) from None

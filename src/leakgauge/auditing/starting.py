@@ -9,31 +9,37 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leakgauge.auditing.config import parse_config
+from leakgauge.auditing.keys import (
+    KEY,
+    MOST_TEXTS,
+    MOSTLY,
+    PERSON,
+    is_text,
+    looks_like_key,
+    n_different,
+    plain,
+    repeats,
+)
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.escaping import one_line
-from leakgauge.models import is_pickle, load_estimator
+from leakgauge.models import SAFETENSORS_SUFFIX, is_pickle, load_estimator
+from leakgauge.models.stated import Stated
 from leakgauge.records import Kind, Role
-from leakgauge.records._messages import closest_column, is_number
+from leakgauge.records._messages import closest_column, is_number, shortened
 from leakgauge.records._tables import FIRST_INEXACT, RawColumn
 from leakgauge.training import RECIPES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KEY = re.compile(r"(?i)(^|[\W_])(id|key|nbr|nr|no|num|number|uuid)\.?$|[a-z](ID|Id|Nr|Nbr|Key)\.?$|^rownames?$")
-"""Names of columns that identify something."""
-
-PERSON = re.compile(
-    r"(?i)patient|person|subject|participant|respondent|customer|client|user|member|employee|household|pupil|student"
-)
-"""Names of columns that identify persons, if they are keys."""
+    from leakgauge.auditing.subject import Subject
 
 SENSITIVE = re.compile(r"(?i)(^|[\W_])(sex|gender|race|ethnic\w*|religion|disab\w*|pregnan\w*|nationality)([\W_]|$)")
 """Names of columns that are often sensitive."""
@@ -41,18 +47,12 @@ SENSITIVE = re.compile(r"(?i)(^|[\W_])(sex|gender|race|ethnic\w*|religion|disab\
 CODE = re.compile(r"(?i)[\W_](id|code|nbr)$|[a-z](ID|Id|Code)$")
 """Names of columns whose whole numbers stand for something else, if they are few."""
 
-ROWS_OF_KEY = 20
-"""A key has at least one value for so many rows,"""
 
-FEWEST_OF_KEY = 10
-"""and more values than this."""
-
-MOST_TEXTS = 20
-"""A column of more different texts than this, different in half of all rows, is no category."""
-
-
-MOSTLY = 0.9
-"""The share of texts that have to look like codes."""
+DECIMAL_COMMA = (
+    "numbers with a decimal comma: write a point before the decimals and nothing between groups of digits, then remove "
+    "this entry"
+)
+"""What is said of a column of such texts."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,12 @@ class Start:
 
 
 def guess_columns(
-    table: pa.Table, target: str, *, person: str | None = None, features: Collection[str] | None = None
+    table: pa.Table,
+    target: str,
+    *,
+    person: str | None = None,
+    alone: bool = False,
+    features: Collection[str] | None = None,
 ) -> tuple[ColumnGuess, ...]:
     """What the columns are that are not plain features.
 
@@ -96,6 +101,7 @@ def guess_columns(
         table: of records.
         target: name of the label column.
         person: name of the column that says whose row each is, if that is known.
+        alone: whether it is known that no column says so.
         features: names of the columns that the model takes, if that is known: these are features, and no others.
 
     Raises:
@@ -116,7 +122,34 @@ def guess_columns(
             second = guess.role is Role.ID and any(one.role is Role.ID for one in guesses)
             why = f"{guess.why} (a table has one id)" if second else guess.why
             guesses.append(ColumnGuess(name, Role.IGNORE, why) if second else guess)
+    if person is None and not alone:
+        _choose_person(guesses, table)
     return tuple(guesses)
+
+
+def _choose_person(guesses: list[ColumnGuess], table: pa.Table) -> None:
+    """Give one of the keys whose values repeat the role person: called like one if any is, with the fewest values.
+
+    Rows that belong together by another key are then together as well, if that names parts of a person.
+    """
+    columns = {one.name: plain(table.column(one.name)) for one in guesses if one.other is Role.PERSON}
+    keys = [name for name, column in columns.items() if not column.null_count and repeats(column)]
+    if not keys:
+        return
+    chosen = min(keys, key=lambda name: (not PERSON.search(name), n_different(columns[name])))
+    others = [name for name in keys if name != chosen]
+    for place, guess in enumerate(guesses):
+        called = "the key of a person" if PERSON.search(guess.name) else "a key"
+        if guess.name == chosen:
+            why = (
+                f"it looks like {called}, and its values repeat: all rows of one value are taken for one person's. If "
+                "each row is of another person, set the role ignore"
+            )
+            why += f"; so do the values of {shortened(others)}, of which one may be meant" if others else ""
+            guesses[place] = ColumnGuess(guess.name, Role.PERSON, why, other=Role.IGNORE)
+        elif guess.name in others:
+            why = f"it looks like {called}: if it says whose row each is, give it the role person in the place of "
+            guesses[place] = replace(guess, why=why + one_line(chosen))
 
 
 def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> ColumnGuess | None:
@@ -124,13 +157,10 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
     import pyarrow as pa
 
     column, n_rows = table.column(name), table.num_rows
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = plain(column)
     if not _can_be_read(column):
         return ColumnGuess(name, Role.IGNORE, "its values are neither numbers, texts, true and false nor dates")
-    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    whole = pa.types.is_integer(column.type)
-    n_distinct = len(column.unique()) - (column.null_count > 0)
+    text, whole, n_distinct = is_text(column), pa.types.is_integer(column.type), n_different(column)
     if features is not None and name in features:
         return _sensitive(name)
     if n_distinct == 0:
@@ -143,18 +173,16 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
     if text and _written_dates(column):
         why = "dates of another form: write year, month and day, as in 1950-12-31, then remove this entry"
         return ColumnGuess(name, Role.IGNORE, why)
+    if text and _decimal_commas(column):
+        return ColumnGuess(name, Role.IGNORE, DECIMAL_COMMA)
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
         return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")
-    key = (text or whole) and bool(KEY.search(name) or PERSON.fullmatch(name))
-    key = key or (text and n_distinct > MOST_TEXTS and _numbered(column))
-    if key and n_distinct > FEWEST_OF_KEY and ROWS_OF_KEY * n_distinct >= n_rows:
+    if looks_like_key(name, column):
         called = "the key of a person" if PERSON.search(name) else "a key"
         why = f"it looks like {called}: if a person has several rows, set the role person"
         return ColumnGuess(name, Role.IGNORE, why, other=Role.PERSON)
     if features is not None:
         return ColumnGuess(name, Role.IGNORE, "the model does not take it")
-    if text and _decimal_commas(column):
-        return ColumnGuess(name, Role.IGNORE, "numbers with a decimal comma: write a point, then remove this entry")
     if text and n_distinct > max(MOST_TEXTS, n_rows // 2):
         return ColumnGuess(name, Role.IGNORE, "different texts in most rows: it is no category")
     if whole and _is_inexact(column):
@@ -198,16 +226,6 @@ def _one_word(column: pa.ChunkedArray) -> bool:
     return not pc.any(pc.match_substring(column, " ")).as_py()
 
 
-def _numbered(column: pa.ChunkedArray) -> bool:
-    """Whether nearly all texts are one word with a digit in it and no plain number, as codes that name a thing are."""
-    import pyarrow.compute as pc
-
-    words = pc.match_substring_regex(column, r"^\S*\d\S*$")
-    numbers = pc.match_substring_regex(column, r"^[-+]?[\d.,]+$")
-    share = pc.mean(pc.cast(pc.and_not(words, numbers), "float64")).as_py()
-    return share is not None and share > MOSTLY
-
-
 def _no_numbers(column: pa.ChunkedArray) -> int:
     """How many texts of a column stand for no number."""
     import pyarrow.compute as pc
@@ -217,10 +235,13 @@ def _no_numbers(column: pa.ChunkedArray) -> int:
 
 
 def _decimal_commas(column: pa.ChunkedArray) -> bool:
-    """Whether all texts of a column are numbers as many languages write them, some of them no whole ones."""
+    """Whether all texts of a column are numbers as many languages write them, some of them no whole ones.
+
+    With a comma before the decimals, and perhaps points or spaces between groups of three digits.
+    """
     import pyarrow.compute as pc
 
-    numbers = pc.match_substring_regex(column, r"^\s*[-+]?\d+(,\d+)?\s*$")
+    numbers = pc.match_substring_regex(column, r"^\s*[-+]?(\d+|\d{1,3}([.\x{a0}\x{202f} ]\d{3})+)(,\d+)?\s*$")
     return bool(pc.all(numbers).as_py()) and bool(pc.any(pc.match_substring(column, ",")).as_py())
 
 
@@ -243,7 +264,7 @@ def _counts(column: pa.ChunkedArray) -> bool:
 
 def possible_persons(table: pa.Table, target: str) -> list[str]:
     """The columns that look like keys of persons with several rows."""
-    return [one.name for one in guess_columns(table, target) if one.other is Role.PERSON]
+    return [one.name for one in guess_columns(table, target, alone=True) if one.other is Role.PERSON]
 
 
 def first_config(
@@ -254,7 +275,9 @@ def first_config(
     out: Path,
     holdout: Path | None = None,
     model: str | None = None,
+    module: str | None = None,
     person: str | None = None,
+    alone: bool = False,
 ) -> Start:
     """The text of a file that ``leakgauge audit`` takes as it is; it is checked on the records themselves.
 
@@ -265,7 +288,9 @@ def first_config(
         out: the file to be; paths in it are relative to its folder.
         holdout: records that the model was not trained on.
         model: the name of a recipe, or a model file; by default a recipe that suits the task.
-        person: name of the column that says whose row each is.
+        module: the function that makes the network of which the model file holds the state, as ``module:function``.
+        person: name of the column that says whose row each is; by default one that looks like a key and repeats.
+        alone: whether no column says so.
 
     Raises:
         InputError: a column or a file cannot be used.
@@ -282,21 +307,54 @@ def first_config(
             f"make a skops file of it (leakgauge convert {file} {file.with_suffix('.skops')} --allow-pickle) and give "
             "that to --model"
         )
-    features = None if file is None else getattr(load_estimator(file), "feature_names_in_", None)
-    guesses = guess_columns(table, target, person=person, features=None if features is None else {*map(str, features)})
+    is_state = file is not None and file.suffix.lower() == SAFETENSORS_SUFFIX
+    if is_state and module is None:
+        raise ConfigError(
+            f"--model {model} holds the state of a network and not the network; name the function that makes it: "
+            "--module module:function"
+        )
+    if module is not None and not is_state:
+        raise ConfigError("--module is for .safetensors files given by --model; leave it out")
+    features = None if file is None or module is not None else _features(load_estimator(file), table.column_names)
+    guesses = guess_columns(table, target, person=person, alone=alone, features=features)
+    guessed = [one.name for one in guesses if one.role is Role.PERSON and person is None]
     blocks = [_HEAD.format(out=one_line(out.name)), "\n".join(_data(path, holdout, target, out.parent))]
     blocks += ["\n".join(_column(guess)) for guess in guesses]
     if file is not None:
         chosen = ['kind = "file"', f"path = {_path(file, out.parent)}"]
+        chosen += [] if module is None else [f"module = {_quoted(module)}"]
     else:
-        name = model or parse_config("\n\n".join(blocks), out).subjects()[0].name
+        name = model or _try("\n\n".join(blocks), out, guessed)[0].name
         learner = 'kind = "recipe"         # a learner that the audit trains; or "file", "factory", "endpoint"'
         chosen = [learner, f"name = {_quoted(name)}"]
     text = "\n\n".join([*blocks, "\n".join(["[[models]]", *chosen]), _REST])
-    config = parse_config(text, out)
-    if model is not None:
-        config.subjects()  # else that was done
+    if model is None:  # the records were tried before
+        parse_config(text, out)
+    else:
+        _try(text, out, guessed)
     return Start(text, guesses)
+
+
+def _features(model: Any, columns: Sequence[str]) -> set[str] | None:
+    """The columns that a model takes, as far as it names them as the table does."""
+    names = getattr(model, "feature_names_in_", None)
+    stated = set(getattr(model, "stated", Stated()).names)
+    if names is None and stated <= {*columns}:
+        return stated or None
+    return None if names is None else {*map(str, names)}
+
+
+def _try(text: str, out: Path, guessed: Sequence[str]) -> list[Subject]:
+    """The models of a file that was not written yet; of a refused table it is said which column was guessed."""
+    try:
+        return parse_config(text, out).subjects()
+    except DataError as error:
+        if not guessed:
+            raise
+        raise DataError(
+            f"{error} (column {guessed[0]!r} was taken for the one that says whose row each is: give another one, or "
+            "none, with --person)"
+        ) from None
 
 
 def write_first(start: Start, out: Path) -> None:

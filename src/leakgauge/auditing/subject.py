@@ -35,6 +35,7 @@ from leakgauge.models import (
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import has_learned, is_fitted, name_of, refuse_class
+from leakgauge.models.stated import stated_by
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
@@ -76,6 +77,7 @@ class Subject:
             and where the learner is to train it.
         rounding: of scores that seem to be rounded.
         filled: of columns in which missing numbers were filled in, by name, in how many training and holdout records.
+        repeated_keys: columns that the model does not see, and that look like keys with several rows each.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Subject:
     artefact: Callable[[], Any] | None = field(default=None, repr=False)
     rounding: Rounding | None = field(default=None, repr=False)
     filled: Mapping[str, int] = field(default_factory=dict, repr=False)
+    repeated_keys: tuple[str, ...] = ()
 
     __repr__ = shapes
 
@@ -350,6 +353,7 @@ def _named(method: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
 
     ask.__name__ = type(model).__name__
     ask.classes_ = _classes(model)  # type: ignore[attr-defined]
+    ask.stated = stated_by(model)  # type: ignore[attr-defined]
     return ask
 
 

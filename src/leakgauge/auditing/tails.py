@@ -6,11 +6,6 @@ import math
 
 from leakgauge.statistics import Estimate, GamesTail, TailOdds, games_tail_bound, tail_bound
 
-MOST_SCORES = 5
-"""By the attack, of persons in two ways; by two kinds of changed records; and by outputs in common."""
-
-_SHARES = {n * among for n in range(1, MOST_SCORES + 1) for among in (1, 2)}
-
 ROUNDING = 1e-9
 """How far odds may be from those of their counts, as a share."""
 
@@ -48,16 +43,21 @@ def tail_level(confidence: float) -> float:
     return (1 - confidence) / 4
 
 
-def fits_in_games(tail: GamesTail, n_games: int, confidence: float) -> bool:
-    """Whether tail odds in games follow from their counts, of so many games in all.
+def fits_in_games(tail: GamesTail, n_games: int, confidence: float, *, n_scores: int) -> bool:
+    """Whether tail odds in games follow from their counts.
 
-    Two attacks share the level, and of one of them up to `MOST_SCORES` scores.
+    Args:
+        tail: found.
+        n_games: in all.
+        confidence: of the rule.
+        n_scores: at most so many scores of one attack share the level, of which there are one or two.
     """
     counts = tail.n_members, tail.k, tail.n_games, tail.n_inside, tail.n_outside
+    shares = {n * among for n in range(1, n_scores + 1) for among in (1, 2)}
     return (
         min(tail.n_games, tail.n_inside, tail.n_outside) > 0
         and tail.n_games < n_games
-        and any(math.isclose(tail.level, tail_level(confidence) / n, rel_tol=ROUNDING) for n in _SHARES)
+        and any(math.isclose(tail.level, tail_level(confidence) / n, rel_tol=ROUNDING) for n in shares)
         and math.isclose(games_tail_bound(*counts, level=tail.level), tail.odds, rel_tol=ROUNDING)
     )
 

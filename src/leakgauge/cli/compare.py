@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from leakgauge.cli._options import tell_of_changes
-
 
 def compare(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The run folder of the first audit.")],
@@ -27,7 +25,8 @@ def compare(
 
     A measure is worse where the interval of the difference lies above the margin, and not worse where nothing in the
     interval does, or where the value after passes its limit. The interval needs no assumption on how the two audits
-    depend on each other. Nothing is measured again. Exit codes: 0 not worse, 1 worse, 2 not comparable, 3 cannot tell.
+    depend on each other. Nothing is measured again. A result.json or manifest.json with another checksum than the
+    audit's is refused. Exit codes: 0 not worse, 1 worse, 2 not comparable, 3 cannot tell.
 
     [dim]Examples:[/dim]
 
@@ -41,8 +40,6 @@ def compare(
     from leakgauge.report.terminal import STYLES
 
     styles = {0: STYLES["passes"], 1: STYLES["fails"], 3: STYLES["cannot tell"]}
-    for run in (before, after):
-        tell_of_changes(run, "result.json", "manifest.json")
     found = compare_runs(before, after, margin=margin)
     if json:
         typer.echo(dump(found), nl=False)

@@ -59,11 +59,11 @@ def gate(
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
-    Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. A file
-    with another checksum than the audit's is refused. It is not signed: anyone who can write to the folder can change
-    the estimates and the checksums, and the rule of the audit where no limits are given here. Nothing is measured
-    again. A claim of differential privacy that the audit refuted fails, whatever the limits are; one that was to be
-    tested and was not is no pass.
+    Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. A
+    result.json or manifest.json with another checksum than the audit's is refused. It is not signed: anyone who can
+    write to the folder can change the estimates and the checksums, and the rule of the audit where no limits are given
+    here. Nothing is measured again. A claim of differential privacy that the audit refuted fails, whatever the limits
+    are; one that was to be tested and was not is no pass.
 
     On GitHub it also writes annotations (an error for what fails, a warning for what it cannot tell) and the step
     summary.
@@ -84,7 +84,7 @@ def gate(
 
     with Run(run).as_read():
         written = Run(run).written()
-        Run(run).require_unchanged("result.json")
+        Run(run).require_unchanged()
         document = Run(run).document(_limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")

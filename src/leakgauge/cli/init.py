@@ -33,10 +33,14 @@ def init(
             show_default="a recipe that suits",
         ),
     ] = None,
+    module: Annotated[
+        str | None,
+        typer.Option(metavar="MODULE:FUNCTION", help="What makes the network whose state a .safetensors file holds."),
+    ] = None,
     person: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="The column that says whose row each is, or none.", show_default="asked, or none"
+            metavar="COLUMN", help="The column that says whose row each is, or none.", show_default="asked, or guessed"
         ),
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The file to write; it must not be there.")] = Path(
@@ -47,7 +51,8 @@ def init(
 
     Looks for ids, keys of persons, texts that are no categories, codes, dates and columns that are often sensitive. The
     file holds names of columns and no values; leakgauge audit takes it as it is. On a terminal, the label column and
-    the column of persons are asked for where they are not given.
+    the column of persons are asked for where they are not given; elsewhere a key whose values repeat is taken for one
+    of persons.
 
     [dim]Examples:[/dim]
 
@@ -68,8 +73,10 @@ def init(
         target = _asked_target(records)
     if person is None and _asks():
         person = _asked_person(possible_persons(records, target))
-    person = None if person == "none" else person
-    start = first_config(records, table, target, out=out, holdout=holdout, model=model, person=person)
+    alone, person = person == "none", None if person == "none" else person
+    start = first_config(
+        records, table, target, out=out, holdout=holdout, model=model, module=module, person=person, alone=alone
+    )
     write_first(start, out)
     for guess in start.guesses:
         remark(f"{guess.name}: {guess.role.value}. {guess.why}.")
@@ -89,10 +96,10 @@ def _asked_target(records: pa.Table) -> str:
     return answer
 
 
-def _asked_person(possible: list[str]) -> str | None:
+def _asked_person(possible: list[str]) -> str:
     from leakgauge.escaping import one_line
 
     for name in possible:
         if typer.confirm(f"Does {one_line(name)} say whose row each is, of persons with several rows", err=True):
             return name
-    return None
+    return "none"

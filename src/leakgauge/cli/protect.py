@@ -82,8 +82,9 @@ def protect(
     confidence. The exit code is that of the best verdict reached, for the model where that is worst.
 
     With --release the model is made under one defence, written without what prediction does not need, with a statement
-    of its guarantee, and inspected: the exit code is 0 where nothing was found in the file and no structural check
-    fails, else 1.
+    of its guarantee, and inspected: the exit code is 0 where it was written, nothing was found in the file and no
+    structural check fails, else 1. It is no verdict: the release rule is not applied, and the guarantee, if there is
+    one, stands in the statement. To judge the file, audit it.
 
     [dim]Examples:[/dim]
 

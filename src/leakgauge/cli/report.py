@@ -24,6 +24,9 @@ def report(
 ) -> None:
     """Write the report of a finished audit again, or print it in another form.
 
+    Files with another checksum than the audit's are named; --junit, by which pipelines decide, refuses a result.json or
+    manifest.json that has one.
+
     [dim]Examples:[/dim]
 
         leakgauge report leakgauge-runs/adult-1a2b3c4d --pdf
@@ -39,6 +42,8 @@ def report(
         raise ConfigError("--markdown, --junit and --form all write to stdout; give one of them")
     with Run(run).as_read():
         document = Run(run).document()
+        if junit:  # by which a pipeline decides
+            Run(run).require_unchanged()
         if was_sealed := Run(run).is_sealed:
             tell_of_broken_seals(run)
         if markdown:

@@ -127,7 +127,7 @@ def compare_runs(before: str | Path, after: str | Path, *, margin: float = MARGI
             not count, in [0, 1].
 
     Raises:
-        StoreError: a folder does not hold a finished audit.
+        StoreError: a folder does not hold a finished audit, or its result was changed since.
         ConfigError: the audits cannot be compared: no model in common, other release rules, or persons and records.
     """
     margin = number(least=0, most=1, hint="0.1 is the default")("margin", margin)
@@ -209,7 +209,9 @@ def _proofs_lost(before: AuditDocument, after: AuditDocument) -> Iterator[str]:
 
 def _document(run: Run) -> Document:
     with run.as_read():
-        return run.document()
+        document = run.document()
+    run.require_unchanged()
+    return document
 
 
 def _worst(changes: list[Change]) -> Change:

@@ -272,7 +272,7 @@ class _Regression:
         return best
 
     def scores(self, deviations: Floats) -> Floats:
-        """Of the deviations of some models in units of noise ``[m, J * c]``, scores in the order of units ``[m, u]``."""
+        """Of the deviations of some models in units of noise ``[m, J * c]``, the scores in that order ``[m, u]``."""
         n_units, n_outputs = self.influence.shape
         if n_outputs >= n_units:
             found = cho_solve(self.factor, self.influence @ (deviations * self.weights).T).T

@@ -29,15 +29,17 @@ from leakgauge.models.access import (
     own_table,
 )
 from leakgauge.models.outputs import Outputs, meaning_of
+from leakgauge.models.stated import Stated, refuse_number, refuse_other
 
 if TYPE_CHECKING:
     from leakgauge.records import Records, Schema
 
 OUT_OF_ORDER = (
     " Read like that, they predict no more training records correctly than the most frequent class alone would: check "
-    "that they are probabilities or logits, in the order of the sorted labels."
+    "that the columns are those that the model takes, in their order, that the target is what it was trained on, and "
+    "that the answers are probabilities or logits, in the order of the sorted labels."
 )
-"""What is said of answers whose classes may stand in another order, as nothing else says so."""
+"""What is said of answers whose classes, or of queries whose columns may stand in another order."""
 
 
 class _Function:
@@ -181,6 +183,8 @@ def answering(function: Callable[[object], Any], records: Records, others: Recor
     'The answers of function were taken for one probability for the second class.'
     """
     schema = records.schema
+    stated = getattr(function, "stated", Stated())
+    refuse_other(stated, records, called(function))
     if not schema.classes:
         return FunctionRegression(function, schema)
     some, is_one = by_turns(records.features, None if others is None else others.features, RECORDS_ASKED)
@@ -188,6 +192,7 @@ def answering(function: Callable[[object], Any], records: Records, others: Recor
     try:
         told = _told(function, schema, some, "its call")
     except UserCodeError as error:
+        refuse_number(stated, schema)
         raise UserCodeError(f"{error}; what does not answer a table of queries cannot be audited") from error
     single = told.shape in ((n,), (n, 1))
     codes = _codes(told.reshape(-1), schema) if single else np.empty(0, dtype=np.int64)
@@ -211,7 +216,7 @@ def answering(function: Callable[[object], Any], records: Records, others: Recor
         raise ModelError(f"{who} gave NaN or infinity; expected labels, probabilities or logits")
     every = numbers
     numbers, labels = numbers[is_one], records.labels[: int(is_one.sum())].astype(np.int64)
-    meaning = meaning_of(numbers, labels)
+    meaning = meaning_of(numbers, labels, no_logit=stated.is_probability)
     if meaning is Outputs.LOGITS and (numbers >= 0).all():
         raise ModelError(
             f"{who} gave numbers that are not below 0 and do not add up to 1, so that they may be logits or anything "

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from leakgauge.errors import MissingExtra, ModelError
 from leakgauge.models.onnx import SessionFunction, checked_onnx
+from leakgauge.models.stated import Stated, stated_by
 from leakgauge.models.trees import require_lightgbm_trees, require_xgboost_trees
 
 MOST_BYTES = 2**31
@@ -27,7 +28,8 @@ MOST_SECONDS = 60.0
 """In which LightGBM has to read a file."""
 
 Asked: TypeAlias = Callable[[Any], Any]
-"""A function from a table of queries to what the model answers; ``classes_``, if it has them, name its columns."""
+"""A function from a table of queries to what the model answers; ``classes_``, if it has them, name its columns, and
+``stated`` is what the file states of the model."""
 
 
 T = TypeVar("T")
@@ -113,9 +115,10 @@ def model_function(path: Path) -> Asked | None:
     return read_by_library(path, kind.package, kind.install, lambda library: kind.opened(library, path, content))
 
 
-def _asking(ask: Asked, name: str, classes: Any = None) -> Asked:
+def _asking(ask: Asked, name: str, stated: Stated, classes: Any = None) -> Asked:
     """A function under a name that messages can use, with the classes of its columns if they are known."""
     ask.__name__ = name
+    ask.stated = stated  # type: ignore[attr-defined]
     if classes is not None:
         ask.classes_ = classes  # type: ignore[attr-defined]
     return ask
@@ -134,7 +137,7 @@ def xgboost_booster(library: Any, content: bytes) -> Any:
 
 def _xgboost(library: Any, path: Path, content: bytes) -> Asked:
     booster = xgboost_booster(library, content)
-    return _asking(lambda table: booster.inplace_predict(table), "Booster")
+    return _asking(lambda table: booster.inplace_predict(table), "Booster", stated_by(booster))
 
 
 _TRIAL = """
@@ -166,16 +169,16 @@ def lightgbm_booster(library: Any, content: bytes) -> Any:
 
 def _lightgbm(library: Any, path: Path, content: bytes) -> Asked:
     booster = lightgbm_booster(library, content)
-    return _asking(lambda table: booster.predict(table), "Booster")
+    return _asking(lambda table: booster.predict(table), "Booster", stated_by(booster))
 
 
 def _catboost(library: Any, path: Path, content: bytes) -> Asked:
     model = library.CatBoost().load_model(blob=content)
-    classes = getattr(model, "classes_", ())
+    classes, stated = getattr(model, "classes_", ()), stated_by(model)
     if not len(classes):
-        return _asking(lambda table: model.predict(table, thread_count=1), "CatBoost")
+        return _asking(lambda table: model.predict(table, thread_count=1), "CatBoost", stated)
     return _asking(
-        lambda table: model.predict(table, prediction_type="Probability", thread_count=1), "CatBoost", classes
+        lambda table: model.predict(table, prediction_type="Probability", thread_count=1), "CatBoost", stated, classes
     )
 
 

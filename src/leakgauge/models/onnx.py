@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
+from leakgauge.models.stated import Stated
+from leakgauge.records.columns import Task
 
 _DOMAINS = {b"", b"ai.onnx", b"ai.onnx.ml"}
 """Of operators that the standard defines; those of all others are code of somebody's."""
@@ -223,6 +225,8 @@ class SessionFunction:
                     f"the ONNX model takes {one.name!r} in the shape {one.shape}; expected [any rows, columns]"
                 )
         self._output = _told(session.get_outputs())
+        by_class = any(one.name == self._output and one.type.startswith("seq(map(") for one in session.get_outputs())
+        self.stated = Stated(task=Task.CLASSIFICATION if by_class else None)
 
     def __call__(self, table: Any) -> Any:
         """What is answered about each row."""

@@ -23,7 +23,7 @@ from leakgauge.errors import StoreError
 from leakgauge.escaping import every_line, shapes
 from leakgauge.protecting.outcome import Refused, of_limits
 from leakgauge.statistics import Estimate
-from leakgauge.storing import refuse_links
+from leakgauge.storing import make_folder, refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.defences import Defence
@@ -204,11 +204,11 @@ def prepare(folder: str | Path) -> Path:
         StoreError: it holds something else, or cannot be made.
     """
     folder = Path(folder)
+    make_folder(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         known = {entry.name for entry in folder.iterdir()}
     except OSError as error:
-        raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from None
+        raise StoreError(f"folder {folder} cannot be read ({error.strerror}); choose another") from None
     if known and FILE not in known:
         raise StoreError(f"folder {folder} is not empty and holds no {FILE}; name another folder with --out")
     if known:

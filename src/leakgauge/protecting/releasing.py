@@ -136,25 +136,26 @@ def _made(what: Subject, defence: Defence) -> tuple[Any, str | None]:
             "defence that changes the model"
         )
     if isinstance(defence, Unchanged) and what.artefact is not None and what.model is not None:
-        return _held(what.model), None
+        return _held(what.model, what.name), None
     if what.learner is None:
         raise ModelError("no training procedure was given, so that no model can be trained under a defence")
     fitted = defence.apply(what.learner.with_secret_seed()).fit(what.train, seed=None)
-    return _held(fitted.model), fitted.guarantee
+    return _held(fitted.model, what.name), fitted.guarantee
 
 
-def _held(model: Model) -> Any:
-    """The estimator or module behind a model.
+def _held(model: Model, name: str) -> Any:
+    """The estimator or module behind a model of such a name.
 
     Raises:
         ModelError: there is none: it is made of several models, or one of leakgauge's own.
     """
-    for name in ("estimator", "module"):
-        if (found := getattr(model, name, None)) is not None:
+    for attribute in ("estimator", "module"):
+        if (found := getattr(model, attribute, None)) is not None:
             return found
     raise ModelError(
-        f"a {type(model).__name__} cannot be released as a file; only estimators of scikit-learn, boosters and PyTorch "
-        "modules can, and votes of several models are released through an API"
+        f"{name} cannot be released as a file: it is made of several models, or is a recipe whose models are "
+        "leakgauge's own; give an estimator of scikit-learn, a booster or a PyTorch module, and release votes through "
+        "an API"
     )
 
 

@@ -26,7 +26,7 @@ from leakgauge.protecting.choice import Strengths, check_given, default_defences
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.statistics import bonferroni_confidence, clustered_mean
-from leakgauge.storing import refuse_links
+from leakgauge.storing import make_folder, refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.training import Workers
@@ -141,10 +141,7 @@ def kept_folder(folder: str | Path) -> Path:
         StoreError: it holds something else, which is left as it was, or cannot be made.
     """
     folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
+    make_folder(folder, "run folder")
     for inside, _, files in os.walk(folder):
         if files and Path(inside).name not in KEPT:
             raise StoreError(f"folder {folder} is not empty and holds no finished training; name another with --run")

@@ -71,6 +71,8 @@ def _require_file(path: Path) -> None:
         return
     if path.is_dir():
         raise DataError(f"{path} is a folder, expected a file; name a file in it.")
+    if path.exists():
+        raise DataError(f"{path} is a pipe or a device, expected a file that can be read again; write it to one first.")
     folder = path.parent
     if not folder.is_dir():
         raise DataError(f"{path} does not exist, nor does the folder {folder}; check the path.")

@@ -155,12 +155,11 @@ def clustered_mean(
     The mean is the ratio of two totals over clusters, and its error that of the jackknife, which leaves out one cluster
     at a time. Where few clusters hold most of the values, the others say little of how far these may be off: so the
     degrees of freedom are those of the effective number of clusters, and the interval may be as wide as the bounds.
-    Where values have two bounds, each end is moved towards Wilson's, if that is wider, by the share of the degrees of
-    freedom that unequal sizes cost: a mean near a bound has an error on one side. Clusters of one size have the
-    interval of Student over the means of clusters.
+    Where values have two bounds, each end is Wilson's if that is wider: a mean near a bound has an error on one side.
+    Without bounds, clusters of one size have the interval of Student over the means of clusters.
 
-    It is for clusters that are drawn alike. What is said of values which only clusters larger than any seen have, or
-    of a mean near a bound that a handful of clusters is away from, errs more often than is stated, as with `mean`.
+    It is for clusters that are drawn alike. What is said of values which only clusters larger than any seen have errs
+    more often than is stated, as with `mean`.
 
     Where clusters are single values the interval is that of `mean`. Where all have the same mean it is the
     distribution-free one of `mean`, of as many values as there are effective clusters.
@@ -208,8 +207,7 @@ def clustered_mean(
     low, high = value - quantile * error, value + quantile * error
     if math.isfinite(upper - lower) and lower < value < upper:
         wide_low, wide_high = _wilson_ends(value, error, quantile, lower, upper)
-        lost = max(0.0, 1 - degrees / (n_clusters - 1))
-        low, high = low + lost * min(0.0, wide_low - low), high + lost * max(0.0, wide_high - high)
+        low, high = min(low, wide_low), max(high, wide_high)
     return Estimate(value, max(lower, low), min(upper, high), confidence, "ratio over clusters, Student t", n_clusters)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import StoreError
-from leakgauge.storing import not_through_links, write_atomically
+from leakgauge.storing import make_folder, not_through_links, write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +31,7 @@ class ChunkStore:
     def __post_init__(self) -> None:
         if self.folder.is_symlink():
             raise StoreError(f"{self.folder} is a link, and leakgauge makes none; give another folder")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise StoreError(f"run folder {self.folder} cannot be made ({error.strerror}); choose another") from None
+        make_folder(self.folder, "run folder")
 
     def path(self, name: str) -> Path:
         """The file of the chunk ``name``."""

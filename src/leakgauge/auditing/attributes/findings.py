@@ -94,7 +94,7 @@ def _finding(column: InferredColumn, limit: float, situation: Situation) -> Find
         )  # fmt: skip
     gained = _largest(deciding, column.confidence)
     verdict = judge(gained, limit)
-    best = max(deciding, key=lambda attack: attack.advantage.magnitude.low)
+    best = max(deciding, key=lambda attack: attack.advantage.magnitude.value)
     reason, remedy = f"{_predicted(column, best, gained)}, which may be below or above the limit of {limit:g}", ""
     if verdict is Verdict.PASSES:
         reason = f"{_predicted(column, best, gained)}, limit {limit:g}"

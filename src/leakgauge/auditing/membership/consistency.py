@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from leakgauge.auditing.membership.findings import TAIL_BY
 from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResult, MembershipPart
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
@@ -25,6 +26,9 @@ HOLDOUT_NOT_TESTED = "Whether holdout records were trained on, beyond those that
 
 LEFT_OUT = "Membership attacks that the settings leave out"
 """What the document says of them, in part."""
+
+MOST_SCORES = 2 + len(TAIL_BY)
+"""Of an attack in games: its own, of persons in two ways, and one for each other thing that there are tail odds of."""
 
 LARGEST = 1 + ROUNDING
 """Of advantages and rates."""
@@ -59,7 +63,7 @@ def contradictions(
         ):
             yield f"the tail odds of {attack.title} do not fit their counts"
         in_games = None if attack.games is None else attack.games.tail
-        if in_games is not None and not fits_in_games(in_games, part.n_games, rule.confidence):
+        if in_games is not None and not fits_in_games(in_games, part.n_games, rule.confidence, n_scores=MOST_SCORES):
             yield f"the tail odds of {attack.title} in games do not fit their counts"
     played = any(attack.games is not None for attack in part.attacks)
     if played is not (part.n_games > 0):

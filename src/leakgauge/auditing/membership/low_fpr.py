@@ -118,7 +118,7 @@ def _unresolved(title: str, rate: GamesTpr, n_games: int) -> tuple[str, str]:
     models, records = math.ceil(n_games * times), f"give {times:.1f} times as many training and holdout records"
     if models > MOST_MODELS:
         return reason, records
-    return reason, f"train about {models:,} shadow models (shadow_models), or {records}"
+    return reason, f"train about {models:,} shadow models ([attacks] shadow_models), or {records}"
 
 
 def _undecided(limit: float, reason: str, remedy: str) -> Finding:

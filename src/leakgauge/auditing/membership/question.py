@@ -314,7 +314,7 @@ class MembershipAnswer(Answer):
             why = "the budget does not allow" if case.settings.n_shadows is None else "the settings leave out"
             said.append(
                 f"{N_SHADOWS - case.n_shadows} of {N_SHADOWS} shadow models, which {why}. With all "
-                "of them (shadow_models, or a larger budget) attacks are stronger and intervals narrower."
+                "of them ([attacks] shadow_models, or a larger budget) attacks are stronger and intervals narrower."
             )
         if self.shadows is not None and not self.games.played:
             said.append(NO_GAMES_TAIL)

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
+from leakgauge.auditing.membership.donors import n_values, scores_of_donors
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.sklearn import fit, has_learned, name_of, parts_of, steps_of, wrap
-from leakgauge.records.columns import FLOATS, INTEGERS
+from leakgauge.records.columns import FLOATS, INTEGERS, Column
 from leakgauge.training.learners import SklearnLearner
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ N_ASKED, MOST_ASKED = 200, 100_000
 
 N_WITHOUT, STEP = 50, 1e-3
 """Candidates without their numbers that an imputer is asked about, and standard deviations by which its own move."""
+
+SMOOTH, NUDGE = 0.5, 1e-6
+"""Share of the candidates about whom answers change with a column that is moved by so many standard deviations, at
+least, where they tell its numbers to the last digits."""
 
 SELECTING = "get_support"
 """A method of those who select columns."""
@@ -83,11 +88,18 @@ def stored(case: Case) -> SomeScores | None:
 def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
     job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
     schema = job.records.schema
-    features = np.where(_is_read(case), candidates.features, candidates.features[0])
+
+    def as_seen(columns: Flags | bool) -> RecordsSeen:
+        """The candidates, all with the same in the other columns."""
+        features = np.where(columns, candidates.features, candidates.features[0])
+        return RecordsSeen(schema.decode(features), candidates.labels, everyone)
+
     seen = {
-        False: RecordsSeen(schema.decode(features), candidates.labels, everyone),
+        False: as_seen(_answering(case, _anothers)),
         True: RecordsSeen(candidates.labels[:, None], candidates.labels, everyone),
     }
+    fills = any(_fills(part) for one in storing for part in parts_of(one.estimator))
+    whole, smooth = (as_seen(True), as_seen(_answering(case, _nudged, SMOOTH))) if fills else (None, None)
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
     told, found = dict[tuple[int, str], Flags](), np.zeros((len(job.subsets), len(candidates)))
@@ -101,6 +113,9 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
                 if named not in told:
                     told[named] = is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
                 np.maximum(scores, read(part.value, np.where(told[named], matrix, np.nan)), out=scores)
+            if whole is not None and smooth is not None and not one.of_labels:
+                for (imputer, X), (_, varied) in zip(_filling(fitted, whole), _filling(fitted, smooth), strict=True):
+                    np.maximum(scores, scores_of_donors(imputer, X, n_values(varied) > 1), out=scores)
     return SomeScores(everyone, found)
 
 
@@ -178,7 +193,11 @@ def unread(estimator: Any) -> list[str]:
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
-    return any(_reader(part) is not None or _is_few_trees(part) or _has_middles(part) for part in parts)
+    return any(_reader(part) or _fills(part) or _is_few_trees(part) or _has_middles(part) for part in parts)
+
+
+def _fills(part: Any) -> bool:
+    return _named(part, ("KNNImputer",))
 
 
 def _is_few_trees(part: Any) -> bool:
@@ -249,27 +268,57 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
             yield read or partial(_middles, labels=_as_given(place)), place, matrix
 
 
-def _is_read(case: Case) -> Flags:
-    """Which columns the audited model reads, as far as its answers about some candidates tell ``[d]``.
+def _filling(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, Floats]]:
+    """Fitted imputers of nearest neighbours, and what they see of the candidates."""
+    for place in walk(fitted, seen, lambda place: not hasattr(place.value, SELECTING)):
+        if _fills(place.value) and place.seen is not None and has_learned(place.value):
+            matrix = place.seen.matrix
+            if matrix is not None and matrix.shape == (len(seen), place.value.n_features_in_):
+                yield place.value, matrix
 
-    A column that a later step drops tells nothing of what is stored of it. Where there is no model one is trained; all
-    are taken for read where asking might change it, or takes too many queries.
+
+def _anothers(values: Floats, _: Column) -> Floats:
+    """The values of other records."""
+    return np.roll(values, 1)
+
+
+def _nudged(values: Floats, column: Column) -> Floats:
+    """Numbers that are moved by as little as they can be."""
+    if column.is_categorical:
+        return values
+    return values + (1.0 if column.dtype in INTEGERS else NUDGE * max(float(np.nanstd(values)), 1e-300))
+
+
+def _answering(case: Case, changed: Callable[[Floats, Column], Floats], share: float = 0.0) -> Flags:
+    """Which columns the audited model's answers about some candidates change with, as far as is known ``[d]``.
+
+    A column that a later step drops tells nothing of what is stored of it. Where there is no estimator, or asking might
+    change it, one is trained; all are taken for read where that takes too many queries.
+
+    Args:
+        case: what is audited.
+        changed: gives other values of a column.
+        share: of the candidates about whom more must be answered otherwise.
     """
-    features, n_classes = case.candidates.features, len(case.candidates.schema.classes)
+    features, columns = case.candidates.features, case.candidates.schema.columns
+    n_classes = len(case.candidates.schema.classes)
     read, some = np.ones(features.shape[1], dtype=bool), features[:: max(1, len(features) // N_ASKED)]
     try:
         model: Any = case.what.model
-        if model is None and isinstance(case.learner, SklearnLearner):
-            train = case.what.train
-            X, y = train.schema.decode(train.features), train.schema.decode_labels(train.labels)
-            model = wrap(_fitted(case.learner.estimator, X, y, 0), train.schema)
-        if not hasattr(model, "estimator") or model.may_remember or len(read) * len(some) > MOST_ASKED:
+        if len(read) * len(some) > MOST_ASKED:
             return read
+        if not hasattr(model, "estimator") or model.may_remember:
+            train, learner = case.what.train, case.learner
+            assert isinstance(learner, SklearnLearner)
+            X, y = train.schema.decode(train.features), train.schema.decode_labels(train.labels)
+            model = wrap(_fitted(learner.estimator, X, y, 0), train.schema)
         before = answers(model, some, n_classes)
-        for place in range(len(read)):
-            changed = some.copy()
-            changed[:, place] = np.roll(some[:, place], 1)
-            read[place] = not np.array_equal(answers(model, changed, n_classes), before, equal_nan=True)
+        for place, column in enumerate(columns):
+            other = some.copy()
+            other[:, place] = changed(some[:, place], column)
+            after = answers(model, other, n_classes)
+            same = ((after == before) | (np.isnan(after) & np.isnan(before))).all(axis=1)
+            read[place] = np.mean(~same) > share
     except (DataError, ModelError):
         return np.ones_like(read)
     return read
