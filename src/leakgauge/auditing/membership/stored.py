@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
 from leakgauge.auditing.membership.donors import n_values, scores_of_donors
+from leakgauge.auditing.membership.own_steps import is_own, scores_of_own
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
@@ -98,8 +99,8 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
         False: as_seen(_answering(case, _anothers)),
         True: RecordsSeen(candidates.labels[:, None], candidates.labels, everyone),
     }
-    fills = any(_fills(part) for one in storing for part in parts_of(one.estimator))
-    whole, smooth = (as_seen(True), as_seen(_answering(case, _nudged, SMOOTH))) if fills else (None, None)
+    asked = any(_is_asked(part) for one in storing for part in parts_of(one.estimator))
+    whole, smooth = (as_seen(True), as_seen(_answering(case, _nudged, SMOOTH))) if asked else (None, None)
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
     told, found = dict[tuple[int, str], Flags](), np.zeros((len(job.subsets), len(candidates)))
@@ -114,8 +115,18 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
                     told[named] = is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
                 np.maximum(scores, read(part.value, np.where(told[named], matrix, np.nan)), out=scores)
             if whole is not None and smooth is not None and not one.of_labels:
-                for (imputer, X), (_, varied) in zip(_filling(fitted, whole), _filling(fitted, smooth), strict=True):
-                    np.maximum(scores, scores_of_donors(imputer, X, n_values(varied) > 1), out=scores)
+                for (step, all_of_them), (_, some) in zip(_asked(fitted, whole), _asked(fitted, smooth), strict=True):
+                    X, varied = all_of_them.matrix, some.matrix
+                    assert X is not None
+                    assert varied is not None
+                    told_of = n_values(varied) > 1
+                    np.maximum(
+                        scores,
+                        scores_of_donors(step, X, told_of)
+                        if _fills(step)
+                        else scores_of_own(step, all_of_them, told_of, len(records), shares),
+                        out=scores,
+                    )
     return SomeScores(everyone, found)
 
 
@@ -193,7 +204,12 @@ def unread(estimator: Any) -> list[str]:
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
-    return any(_reader(part) or _fills(part) or _is_few_trees(part) or _has_middles(part) for part in parts)
+    return any(_reader(part) or _is_asked(part) or _is_few_trees(part) or _has_middles(part) for part in parts)
+
+
+def _is_asked(part: Any) -> bool:
+    """Whether what it stores is found by asking it: an imputer of nearest neighbours, or a step of the user's own."""
+    return _fills(part) or (is_own(part) and _reader(part) is None)
 
 
 def _fills(part: Any) -> bool:
@@ -268,13 +284,13 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
             yield read or partial(_middles, labels=_as_given(place)), place, matrix
 
 
-def _filling(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, Floats]]:
-    """Fitted imputers of nearest neighbours, and what they see of the candidates."""
-    for place in walk(fitted, seen, lambda place: not hasattr(place.value, SELECTING)):
-        if _fills(place.value) and place.seen is not None and has_learned(place.value):
+def _asked(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, RecordsSeen]]:
+    """Fitted imputers of nearest neighbours and steps of the user's own, and what they see of the candidates."""
+    for place in walk(fitted, seen, lambda place: not hasattr(place.value, SELECTING) and not _is_asked(place.value)):
+        if _is_asked(place.value) and place.seen is not None and has_learned(place.value):
             matrix = place.seen.matrix
-            if matrix is not None and matrix.shape == (len(seen), place.value.n_features_in_):
-                yield place.value, matrix
+            if matrix is not None and matrix.shape[1] == getattr(place.value, "n_features_in_", matrix.shape[1]):
+                yield place.value, place.seen
 
 
 def _anothers(values: Floats, _: Column) -> Floats:
@@ -411,7 +427,12 @@ def scores_of_tree(tree: Any, X: NDArray[np.float32]) -> Floats:
     return found
 
 
-def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float], tolerance: float = 0.0) -> Floats:
+def shares(
+    values: NDArray[np.floating[Any]],
+    numbers: Iterable[float],
+    tolerance: float = 0.0,
+    fractions: Sequence[float] = (0.5,),
+) -> Floats:
     """How sure it is of each candidate that a number is its own, or halfway between its own and the next one ``[n]``.
 
     Of all pairs of candidates between which one is halfway those with fewer others in between are the likelier: each of
@@ -421,6 +442,7 @@ def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float], toleranc
         values: of the candidates ``[n]``; NaN for none.
         numbers: that were learned from some of these.
         tolerance: of rounding.
+        fractions: of the way to the next one where a number may lie.
     """
     known = ~np.isnan(values)
     different, which, times = np.unique(values[known], return_inverse=True, return_counts=True)
@@ -433,8 +455,14 @@ def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float], toleranc
             of_value[own] = 1 / times[own]
             continue
         low, high = different[:middle][::-1][:FURTHEST], different[middle:][:FURTHEST]
-        halfway = np.abs(low[:, None].astype(np.float64) / 2 + high.astype(np.float64) / 2 - number) <= tolerance
-        below, above = np.nonzero(halfway)  # each number below goes with one above at most
+        lies, lower, higher = (
+            np.zeros((len(low), len(high)), dtype=bool),
+            low.astype(np.float64),
+            high.astype(np.float64),
+        )
+        for share in fractions:
+            lies |= np.abs(lower[:, None] * (1 - share) + higher * share - number) <= tolerance
+        below, above = np.nonzero(lies)
         if not len(below):
             continue
         held_below, held_above = times[:middle][::-1][: len(low)], times[middle:][: len(high)]
@@ -442,7 +470,7 @@ def shares(values: NDArray[np.floating[Any]], numbers: Iterable[float], toleranc
         chances = 0.5 ** (between - between.min())
         chances /= chances.sum()
         for places, held in ((middle - 1 - below, held_below[below]), (middle + above, held_above[above])):
-            of_value[places] = np.maximum(of_value[places], chances / held)
+            np.maximum.at(of_value, places, chances / held)
     found[known] = of_value[which]
     return found
 
