@@ -384,9 +384,20 @@ def test_null_filled_in_numbers_that_outputs_do_not_tell(steps: Any) -> None:
     assert told_by(result) != STORED
 
 
-def test_null_filled_in_means_of_numbers_that_many_have() -> None:
-    found = in_games(audited(make_pipeline(KNNImputer(), LogisticRegression(C=0.1)), people(400, 6, digits=1)))
-    assert found.verdict is Verdict.PASSES
+def test_filled_in_means_of_numbers_that_many_have() -> None:
+    """Of a model that hardly says anything about a record itself."""
+    result = audited(make_pipeline(KNNImputer(), LogisticRegression(C=1e-3)), people(800, 4, digits=1, missing=0.1))
+    assert in_games(result).verdict is Verdict.FAILS
+    assert told_by(result) == STORED
+
+
+def test_null_codes_that_are_refused_hide_no_column() -> None:
+    """The model takes no other code, and none of the numbers that are filled in."""
+    table = people(400, 4, missing=0.05)
+    table["code"] = np.random.default_rng(1).integers(0, 4, 400)
+    dropped = make_pipeline(KNNImputer(), FunctionTransformer(lambda X: X * 0.0))
+    steps = make_column_transformer((dropped, ["c0", "c1", "c2"]), (OneHotEncoder(), ["code"]))
+    assert told_by(audited(make_pipeline(steps, LogisticRegression(C=0.1)), table)) != STORED
 
 
 def test_a_bag_whose_members_get_some_of_the_columns() -> None:

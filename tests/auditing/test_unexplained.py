@@ -16,6 +16,7 @@ from leakgauge.auditing.document import Document
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.unexplained import EXPLAINS_NOTHING, MEASURE
+from leakgauge.records import Records
 
 rng = np.random.default_rng(3)
 N, N_TRAIN = 3000, 1500
@@ -51,7 +52,9 @@ BLIND = {
     "probabilities": (lambda table: memory().predict_proba(table[:, OTHER_ORDER]), LABELS),
     "labels": (lambda table: memory().predict(table[:, OTHER_ORDER]), LABELS),
     "values": (lambda table: line().predict(table[:, OTHER_ORDER]), VALUES),
-    "another target": (lambda table: line().predict(table) + 9.0, VALUES),
+    "one label": (lambda table: np.zeros(len(table), dtype=int), LABELS),
+    "another target": (lambda table: table[:, 0] + table[:, 1], VALUES),
+    "values that fall": (lambda table: -line().predict(table), VALUES),
     "a constant": (lambda table: np.full((len(table), 2), 0.5), LABELS),
 }
 
@@ -73,6 +76,17 @@ def unweighted():
     return LogisticRegression().fit(X[:N_TRAIN], RARE[:N_TRAIN])
 
 
+SHARE = (X[:, 0] + 1.5 * rng.normal(size=N) > 1.5).astype(int)
+RARER = (X[:, 0] + rng.normal(size=N) > 2.7).astype(int)
+SKEWED = np.exp(VALUES)
+
+
+@functools.cache
+def labelled(rare):
+    y = RARER if rare else SHARE
+    return LogisticRegression(class_weight="balanced").fit(X[:N_TRAIN], y[:N_TRAIN])
+
+
 @functools.cache
 def weighted():
     return LogisticRegression(class_weight="balanced").fit(X[:N_TRAIN], RARE[:N_TRAIN])
@@ -85,7 +99,13 @@ HONEST = {
     ),
     "classes with weights": (lambda table: weighted().predict_proba(table), RARE),
     "labels": (lambda table: memory().predict(table), LABELS),
+    "labels of weighted classes, one in five": (lambda table: labelled(rare=False).predict(table), SHARE),
+    "labels of weighted classes, one in 30": (lambda table: labelled(rare=True).predict(table), RARER),
+    "three labels": (lambda table: np.digitize(line().predict(table), [-0.5, 4.5]), np.digitize(VALUES, [-0.5, 4.5])),
+    "rounded probabilities": (lambda table: unweighted().predict_proba(table).round(1), RARE),
     "values": (lambda table: line().predict(table), VALUES),
+    "an upper quantile": (lambda table: line().predict(table) + 9.0, VALUES),
+    "the logarithm of the target": (lambda table: line().predict(table), SKEWED),
 }
 
 
@@ -96,12 +116,31 @@ def test_models_that_learned_something_are_judged_by_attacks(kind, released):
     model, y = HONEST[kind]
     settings = SETTINGS
     if released == "binned":
-        if kind in ("labels", "values"):
+        if "probabilities" not in kind and kind not in ("few of one class", "classes with weights"):
             pytest.skip("these have no probabilities")
         settings = dataclasses.replace(SETTINGS, released="binned")
     result = audited(model, y, settings)
     assert MEASURE not in verdicts(result)
     assert EXPLAINS_NOTHING not in result.method
+
+
+def test_labels_of_the_other_class_explain_nothing_though_they_depend_on_it():
+    result = audited(lambda table: 1 - memory().predict(table), LABELS)
+    assert verdicts(result)[MEASURE] is Verdict.CANNOT_TELL
+
+
+def test_the_rows_of_a_person_are_no_evidence_each():
+    """Persons have 50 rows each with one label and one answer, which do not depend on each other: true of 1 in 100."""
+    draw, n_explained = np.random.default_rng(0), 0
+    whose = np.repeat(np.arange(60), 50)
+    for _ in range(10):
+        labels, answers = (draw.permutation(np.arange(60) % 2) for _ in range(2))
+        table = Records.from_arrays(whose[:, None].astype(float), labels[whose], persons=whose)
+        model = functools.partial(lambda answers, table: answers[table[:, 0].astype(int)], answers)
+        train, holdout = table[np.arange(N_TRAIN)], table[np.arange(N_TRAIN, N)]
+        result = lg.audit(model, train=train, holdout=holdout, settings=SETTINGS)
+        n_explained += MEASURE not in verdicts(result)
+    assert n_explained <= 1
 
 
 @pytest.mark.parametrize(("model", "y"), [(DummyClassifier(), LABELS), (DummyRegressor(), VALUES)])

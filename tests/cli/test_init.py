@@ -191,8 +191,19 @@ def test_from_a_real_table_to_an_audit(
         ("patient", [i % 40 + 900 for i in range(100)], "person"),
         ("who", [f"{i % 40:06d}-x" for i in range(100)], "person"),
         ("Patient Nr.", [i % 40 + 900 for i in range(100)], "person"),
-        ("case no.", [i % 40 + 900 for i in range(100)], "person"),
-        ("KundenNr.", [i % 40 + 900 for i in range(100)], "person"),
+        ("case no.", [i % 40 + 900 for i in range(100)], "ignore"),  # a number of something, perhaps not of persons
+        ("KundenNr.", [i % 40 + 900 for i in range(100)], "ignore"),
+        ("ward_no", [i % 20 for i in range(100)], "ignore"),
+        ("batch_number", [i % 40 for i in range(100)], "ignore"),
+        ("number", [i % 40 for i in range(100)], "ignore"),
+        ("country_code", [f"C{i % 25:02d}" for i in range(100)], "ignore"),
+        ("member_number", [i % 40 for i in range(100)], "person"),
+        ("tumor_id", [i % 40 for i in range(100)], "person"),
+        ("caseId", [i % 40 for i in range(100)], "person"),
+        ("uuid", [f"{i % 40:04x}-a" for i in range(100)], "person"),
+        ("user_age_nr", [i % 40 + 18 for i in range(100)], None),
+        ("userAgeNr", [i % 40 + 18 for i in range(100)], None),
+        ("visits_nr", [i % 40 for i in range(100)], None),
         ("a.number.of", [i % 40 + 900 for i in range(100)], None),
         ("user_age", [i % 70 + 18 for i in range(100)], None),  # a number about a person is no key
         ("members", [i % 4 for i in range(100)], None),
@@ -314,11 +325,14 @@ def test_the_columns_that_a_file_of_boosted_trees_names_are_features(cli: Callab
     lightgbm = pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)
     for name in ("train", "holdout"):
-        table = pd.DataFrame({"a": rng.normal(size=80), "b": rng.normal(size=80), "town": ["x", "z"] * 40})
-        table["y"] = (table["a"] > 0).astype(int)
+        table = pd.DataFrame({"age in y": rng.normal(size=80), "b": rng.normal(size=80), "town": ["x", "z"] * 40})
+        table["y"] = (table["age in y"] > 0).astype(int)
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     train = pd.read_csv(tmp_path / "train.csv")
-    for columns, names, expected in ((["a", "b"], "auto", {"town": "ignore"}), (["a"], ["Column_0"], None)):
+    for columns, names, expected in (
+        (["age in y", "b"], "auto", {"town": "ignore"}),
+        (["age in y"], ["Column_0"], None),
+    ):
         data = lightgbm.Dataset(train[columns], train["y"], feature_name=names)
         settings = {"objective": "binary", "verbose": -1, "num_threads": 1}
         lightgbm.train(settings, data, 3).save_model(str(tmp_path / "m.txt"))
@@ -328,7 +342,7 @@ def test_the_columns_that_a_file_of_boosted_trees_names_are_features(cli: Callab
             assert roles(Path(f"{len(columns)}.toml")) == expected, printed.err
         else:
             assert printed.code == 2
-            assert "the records have 3 columns ('a', 'b', 'town') and the model takes 1" in printed.err
+            assert "the records have 3 columns ('age in y', 'b', 'town') and the model takes 1" in printed.err
 
 
 def test_a_second_id_is_ignored_and_told_why() -> None:

@@ -532,3 +532,16 @@ def test_an_objective_of_the_users_is_not_taken_for_the_one_that_the_file_names(
     regressor = xgboost.XGBRegressor(n_estimators=3, n_jobs=1).fit(X, VALUES)
     with pytest.raises(ModelError, match="was trained on numbers"):
         answering(load_estimator(saved(regressor, "xgboost", tmp_path)), Records.from_arrays(X, words))
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
+def test_names_with_spaces_are_compared_as_lightgbm_writes_them(library, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = ["age in y", "b p", "c"]
+    settings = {"objective": "reg:squarederror" if library == "xgboost" else "huber"}
+    function = load_estimator(saved(trained(library, settings, VALUES, names), library, tmp_path))
+    table = pandas.DataFrame(X, columns=names).assign(y=VALUES)
+    other = table[["c", "age in y", "b p", "y"]]
+    with pytest.raises(ModelError, match=r"in another order than the model takes them.*'age in y', 'b p', 'c'"):
+        subject(function, other[:60], other[60:], target="y")
+    assert subject(function, table[:60], table[60:], target="y").model is not None

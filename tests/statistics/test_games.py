@@ -306,6 +306,7 @@ def test_a_randomised_attack_has_the_same_census():
     certain = census_mean_difference(np.ones(40), np.zeros(40))
     assert certain.value == 1.0
     assert certain.low < 1.0
+    assert census_mean_difference(np.full(40, 1 + 2.5e-16), np.zeros(40) - 1e-16) == certain
 
 
 def test_the_outlier_test_is_exact_by_rank():

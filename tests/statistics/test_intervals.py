@@ -100,6 +100,14 @@ class TestMean:
         estimate = mean(values, confidence=confidence)
         assert (estimate.low, estimate.high) == pytest.approx((low, high), rel=1e-6, abs=1e-6)
 
+    def test_values_beyond_a_bound_by_rounding_count_as_at_it(self):
+        assert mean([1 + 1e-15, 1.0, -1e-16, 0.5], lower=0.0, upper=1.0) == mean(
+            [1.0, 1.0, 0.0, 0.5], lower=0.0, upper=1.0
+        )
+        assert mean([1e6, -1e-4], lower=0.0).value == 5e5
+        with pytest.raises(ValueError, match=r"in \[lower, upper\] = \[0.0, 1.0\], got 0.5 to 1.00000001"):
+            mean([1 + 1e-8, 0.5], lower=0.0, upper=1.0)
+
     def test_is_clipped_to_what_is_possible(self):
         estimate = mean([0.0, 0.0, 0.1], lower=0.0, upper=1.0)
         assert estimate.low == 0.0

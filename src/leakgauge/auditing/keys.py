@@ -11,6 +11,15 @@ if TYPE_CHECKING:
 KEY = re.compile(r"(?i)(^|[\W_])(id|key|nbr|nr|no|num|number|uuid)\.?$|[a-z](ID|Id|Nr|Nbr|Key)\.?$|^rownames?$")
 """Names of columns that identify something."""
 
+ID = re.compile(r"(?i:(^|[\W_])(id|key|uuid))\.?$|[a-z](ID|Id|Key)\.?$")
+"""Names of columns that are plainly keys, though not always of persons."""
+
+NUMBERED = re.compile(r"(?i)(no|nr|nbr|num|number|code)\.?$")
+"""Ends of names of columns that number or classify things, whatever their values look like."""
+
+QUANTITY = re.compile(r"(?i:(^|[\W_])(age|counts?|size|visits)([\W_]|$))|[a-z](Age|Counts?|Size|Visits)(?![a-z])")
+"""Names of numbers about something, which are no keys whatever they end in, unless they are plainly keys."""
+
 PERSON = re.compile(
     r"(?i)patient|person|subject|participant|respondent|customer|client|user|member|employee|household|pupil|student"
 )
@@ -56,12 +65,21 @@ def looks_like_key(name: str, column: pa.ChunkedArray) -> bool:
     if not (text or pa.types.is_integer(column.type)):
         return False
     n = n_different(column)
-    named = bool(KEY.search(name) or PERSON.fullmatch(name))
+    named = bool(ID.search(name) or PERSON.fullmatch(name) or (KEY.search(name) and not QUANTITY.search(name)))
     return (
         (named or (text and n > MOST_TEXTS and _numbered(column)))
         and n > FEWEST_OF_KEY
         and ROWS_OF_KEY * n >= len(column)
     )
+
+
+def names_persons(name: str, column: pa.ChunkedArray) -> bool:
+    """Whether a key may be taken for one of persons unasked: by its name, or as codes that are not those of a class.
+
+    A number of a ward, a batch or an invoice, and a code of a country, is none.
+    """
+    codes = is_text(column) and _numbered(column) and not NUMBERED.search(name)
+    return bool(PERSON.search(name) or ID.search(name) or codes)
 
 
 def repeats(column: pa.ChunkedArray) -> bool:

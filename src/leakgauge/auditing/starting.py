@@ -24,13 +24,14 @@ from leakgauge.auditing.keys import (
     is_text,
     looks_like_key,
     n_different,
+    names_persons,
     plain,
     repeats,
 )
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.escaping import one_line
 from leakgauge.models import SAFETENSORS_SUFFIX, is_pickle, load_estimator
-from leakgauge.models.stated import Stated
+from leakgauge.models.stated import Stated, as_written
 from leakgauge.records import Kind, Role
 from leakgauge.records._messages import closest_column, is_number, shortened
 from leakgauge.records._tables import FIRST_INEXACT, RawColumn
@@ -128,15 +129,16 @@ def guess_columns(
 
 
 def _choose_person(guesses: list[ColumnGuess], table: pa.Table) -> None:
-    """Give one of the keys whose values repeat the role person: called like one if any is, with the fewest values.
+    """Give one of the clear keys that repeat the role person: called like one if any is, with the fewest values.
 
     Rows that belong together by another key are then together as well, if that names parts of a person.
     """
     columns = {one.name: plain(table.column(one.name)) for one in guesses if one.other is Role.PERSON}
     keys = [name for name, column in columns.items() if not column.null_count and repeats(column)]
-    if not keys:
+    clear = [name for name in keys if names_persons(name, columns[name])]
+    if not clear:
         return
-    chosen = min(keys, key=lambda name: (not PERSON.search(name), n_different(columns[name])))
+    chosen = min(clear, key=lambda name: (not PERSON.search(name), n_different(columns[name])))
     others = [name for name in keys if name != chosen]
     for place, guess in enumerate(guesses):
         called = "the key of a person" if PERSON.search(guess.name) else "a key"
@@ -338,10 +340,13 @@ def first_config(
 def _features(model: Any, columns: Sequence[str]) -> set[str] | None:
     """The columns that a model takes, as far as it names them as the table does."""
     names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        return {*map(str, names)}
     stated = set(getattr(model, "stated", Stated()).names)
-    if names is None and stated <= {*columns}:
-        return stated or None
-    return None if names is None else {*map(str, names)}
+    for written in (columns, [*map(as_written, columns)]):
+        if stated and stated <= {*written}:
+            return {name for name, one in zip(columns, written, strict=True) if one in stated}
+    return None
 
 
 def _try(text: str, out: Path, guessed: Sequence[str]) -> list[Subject]:

@@ -51,8 +51,8 @@ def init(
 
     Looks for ids, keys of persons, texts that are no categories, codes, dates and columns that are often sensitive. The
     file holds names of columns and no values; leakgauge audit takes it as it is. On a terminal, the label column and
-    the column of persons are asked for where they are not given; elsewhere a key whose values repeat is taken for one
-    of persons.
+    the column of persons are asked for where they are not given; elsewhere a key whose values repeat, and that
+    may be one of persons by its name or its look, is taken for one.
 
     [dim]Examples:[/dim]
 

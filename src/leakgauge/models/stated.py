@@ -136,11 +136,19 @@ def refuse_other(stated: Stated, records: Records, who: str) -> None:
             f"{who} was trained on {stated.n_classes:,} classes{trained}, and the target {target!r} has {n:,}; give "
             "the target that the model was trained on, or declare all of its classes, also those that no record has"
         )
-    if stated.names and schema.names != stated.names and {*schema.names} == {*stated.names}:
-        raise ModelError(
-            "the columns of the records are in another order than the model takes them, which it does by their place; "
-            f"put them in this order: {shortened(list(stated.names))}"
-        )
+    places = {name: place for place, name in enumerate(stated.names)}
+    for written in (schema.names, tuple(map(as_written, schema.names))):
+        if written != stated.names and sorted(written) == sorted(stated.names):
+            order = sorted(range(len(written)), key=lambda place: places[written[place]])
+            raise ModelError(
+                "the columns of the records are in another order than the model takes them, which it does by their "
+                f"place; put them in this order: {shortened([schema.names[place] for place in order])}"
+            )
+
+
+def as_written(name: str) -> str:
+    """The name of a column as LightGBM writes it, which has no spaces."""
+    return name.replace(" ", "_")
 
 
 def refuse_number(stated: Stated, schema: Schema) -> None:

@@ -7,6 +7,9 @@ import operator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+ROUNDING = 1e-9
+"""How far beyond a bound rounding may take a value, as a share of the span, or of the largest value without one."""
+
 
 def check_fraction(name: str, value: float) -> float:
     """Return `value` if it lies strictly between 0 and 1."""
@@ -47,3 +50,14 @@ def check_values(name: str, values: ArrayLike, *, at_least: int = 1) -> NDArray[
             "value, and drop them or stop."
         )
     return array
+
+
+def without_rounding(values: NDArray[np.float64], lower: float, upper: float) -> NDArray[np.float64]:
+    """Return values [n] that are outside of [lower, upper] by rounding alone, if any, at the bound; others as they are.
+
+    Means of equal values, such as a person's rows, may be off by a few units in the last place.
+    """
+    span = upper - lower if np.isfinite(upper - lower) else float(np.abs(values).max())
+    room = ROUNDING * span if np.isfinite(span) else 0.0
+    low, high = lower - room, upper + room
+    return np.where((values >= low) & (values <= high), np.clip(values, lower, upper), values)

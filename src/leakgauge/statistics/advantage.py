@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.statistics._checks import check_count, check_fraction, check_values
+from leakgauge.statistics._checks import check_count, check_fraction, check_values, without_rounding
 from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.intervals import clopper_pearson, mean, welch_half_width, wilson
 
@@ -306,7 +306,7 @@ def _check_bounded(name: str, values: ArrayLike, upper: float) -> NDArray[np.flo
     """Return the values as a non-empty array [n] within [0, upper]."""
     if not 0 < upper < math.inf:
         raise ValueError(f"upper must be positive and finite, got {upper}; give the largest possible value.")
-    array = check_values(name, values)
+    array = without_rounding(check_values(name, values), 0.0, upper)
     if array.min() < 0 or array.max() > upper:
         raise ValueError(
             f"{name} must be in [0, upper = {upper}], got {array.min()} to {array.max()}; "

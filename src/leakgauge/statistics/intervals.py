@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from leakgauge.statistics._checks import check_count, check_fraction, check_values
+from leakgauge.statistics._checks import check_count, check_fraction, check_values, without_rounding
 from leakgauge.statistics.estimate import Estimate
 
 _ROUNDING = 1e-12
@@ -126,7 +126,7 @@ def mean(values: ArrayLike, *, confidence: float = 0.95, lower: float = -math.in
 
 
 def _check_bounded(values: ArrayLike, lower: float, upper: float) -> NDArray[np.float64]:
-    array = check_values("values", values, at_least=2)
+    array = without_rounding(check_values("values", values, at_least=2), lower, upper)
     if not (np.isfinite(array).all() and array.min() >= lower and array.max() <= upper):
         raise ValueError(
             f"values must be finite and in [lower, upper] = [{lower}, {upper}], got {array.min()} to "

@@ -98,8 +98,8 @@ NO_GAMES_TAIL = (
 )
 
 UNREAD = (
-    "Whether parts that are not scikit-learn's store numbers of single records: {}. They are found only as far as "
-    "outputs about changed records show it."
+    "Whether these parts store numbers of single records in other ways than are looked for: {}. That is found only as "
+    "far as outputs about changed records show it."
 )
 
 REFUSED = {

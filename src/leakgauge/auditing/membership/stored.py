@@ -48,8 +48,8 @@ MOST_HELD = 100
 FEW_TREES = 20
 """Trees of an ensemble whose thresholds are looked at one by one; of more, records beside thresholds show enough."""
 
-N_ASKED, MOST_ASKED = 200, 100_000
-"""Candidates, and queries in all, that tell which columns a model reads."""
+N_ASKED, FEWEST_ASKED, MOST_ASKED = 200, 10, 100_000
+"""Candidates, fewer where there are many columns, and queries in all, that tell which columns a model reads."""
 
 N_WITHOUT, STEP = 50, 1e-3
 """Candidates without their numbers that an imputer is asked about, and standard deviations by which its own move."""
@@ -57,6 +57,8 @@ N_WITHOUT, STEP = 50, 1e-3
 SMOOTH, NUDGE = 0.5, 1e-6
 """Share of the candidates about whom answers change with a column that is moved by so many standard deviations, at
 least, where they tell its numbers to the last digits."""
+
+FILLING = ("KNNImputer",)
 
 SELECTING = "get_support"
 """A method of those who select columns."""
@@ -115,10 +117,11 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
                     told[named] = is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
                 np.maximum(scores, read(part.value, np.where(told[named], matrix, np.nan)), out=scores)
             if whole is not None and smooth is not None and not one.of_labels:
-                for (step, all_of_them), (_, some) in zip(_asked(fitted, whole), _asked(fitted, smooth), strict=True):
-                    X, varied = all_of_them.matrix, some.matrix
-                    assert X is not None
-                    assert varied is not None
+                varying = dict(_asked(fitted, smooth))
+                for step, all_of_them in _asked(fitted, whole):
+                    X, varied = all_of_them.matrix, varying[step].matrix if step in varying else None
+                    if X is None or varied is None or X.shape != varied.shape:
+                        continue
                     told_of = n_values(varied) > 1
                     np.maximum(
                         scores,
@@ -191,14 +194,18 @@ def _storing(estimator: Any) -> list[_Storing]:
 
 
 def unread(estimator: Any) -> list[str]:
-    """The classes of parts of an estimator that may store anything, and are not read: all but scikit-learn's and ours.
+    """The classes of parts of an estimator that may store what is not looked for.
+
+    All but scikit-learn's and ours, and imputers of nearest neighbours: these are read where outputs tell what they
+    fill in to its last digits.
 
     >>> from sklearn.linear_model import Ridge
     >>> unread(Ridge())
     []
     """
     kinds = {type(part) for part in parts_of(estimator) if hasattr(part, "fit") and not isinstance(part, type)}
-    return sorted(kind.__name__ for kind in kinds if kind.__module__.split(".")[0] not in ("sklearn", "leakgauge"))
+    own = ("sklearn", "leakgauge")
+    return sorted(one.__name__ for one in kinds if one.__module__.split(".")[0] not in own or one.__name__ in FILLING)
 
 
 def _stores(estimator: Any) -> bool:
@@ -213,7 +220,7 @@ def _is_asked(part: Any) -> bool:
 
 
 def _fills(part: Any) -> bool:
-    return _named(part, ("KNNImputer",))
+    return _named(part, FILLING)
 
 
 def _is_few_trees(part: Any) -> bool:
@@ -317,26 +324,30 @@ def _answering(case: Case, changed: Callable[[Floats, Column], Floats], share: f
         share: of the candidates about whom more must be answered otherwise.
     """
     features, columns = case.candidates.features, case.candidates.schema.columns
-    n_classes = len(case.candidates.schema.classes)
-    read, some = np.ones(features.shape[1], dtype=bool), features[:: max(1, len(features) // N_ASKED)]
+    n_classes, n_asked = len(case.candidates.schema.classes), min(N_ASKED, MOST_ASKED // max(1, features.shape[1]))
+    read, some = np.ones(features.shape[1], dtype=bool), features[:: max(1, len(features) // max(1, n_asked))]
+    model: Any = case.what.model
+    if n_asked < FEWEST_ASKED:
+        return read
     try:
-        model: Any = case.what.model
-        if len(read) * len(some) > MOST_ASKED:
-            return read
         if not hasattr(model, "estimator") or model.may_remember:
             train, learner = case.what.train, case.learner
             assert isinstance(learner, SklearnLearner)
             X, y = train.schema.decode(train.features), train.schema.decode_labels(train.labels)
             model = wrap(_fitted(learner.estimator, X, y, 0), train.schema)
         before = answers(model, some, n_classes)
-        for place, column in enumerate(columns):
-            other = some.copy()
-            other[:, place] = changed(some[:, place], column)
-            after = answers(model, other, n_classes)
-            same = ((after == before) | (np.isnan(after) & np.isnan(before))).all(axis=1)
-            read[place] = np.mean(~same) > share
     except (DataError, ModelError):
-        return np.ones_like(read)
+        return read
+    for place, column in enumerate(columns):
+        other = some.copy()
+        other[:, place] = changed(some[:, place], column)
+        try:
+            after = answers(model, other, n_classes)
+        except (DataError, ModelError):  # codes that are refused cannot be told by what is next to them
+            read[place] = share == 0
+            continue
+        same = ((after == before) | (np.isnan(after) & np.isnan(before))).all(axis=1)
+        read[place] = np.mean(~same) > share
     return read
 
 
