@@ -131,6 +131,15 @@ def test_records_without_influence_are_not_parted_by_where_they_stand():
         assert abs((highest < 300).sum() - 64) < 20
 
 
+def test_scores_that_rounding_parts_are_equal():
+    """Chains of near ones have their mean; others stay as they are."""
+    scores = np.array([3.0, 1.0, 1.0 + 1e-9, -2.0, 1.0 - 1e-9])
+    found = influences._tied(scores, 1e-8)
+    assert len(np.unique(found)) == 3
+    np.testing.assert_allclose(found, [3.0, 1.0, 1.0, -2.0, 1.0], rtol=1e-12)
+    np.testing.assert_array_equal(influences._tied(scores, 0.0), scores)
+
+
 # The known answer.
 
 

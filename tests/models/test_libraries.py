@@ -17,6 +17,7 @@ from leakgauge.auditing.subject import subject
 from leakgauge.errors import DataError, MissingExtra, ModelError
 from leakgauge.models import SessionFunction, answering, answers, load_estimator
 from leakgauge.models.libraries import model_content
+from leakgauge.models.stated import Stated, stated_by
 from leakgauge.records import Records, Task
 
 rng = np.random.default_rng(0)
@@ -545,3 +546,9 @@ def test_names_with_spaces_are_compared_as_lightgbm_writes_them(library, tmp_pat
     with pytest.raises(ModelError, match=r"in another order than the model takes them.*'age in y', 'b p', 'c'"):
         subject(function, other[:60], other[60:], target="y")
     assert subject(function, table[:60], table[60:], target="y").model is not None
+
+
+def test_a_booster_that_says_it_otherwise_states_nothing():
+    """As one of a version to come."""
+    other = type("Booster", (), {"__module__": "xgboost.core", "save_config": lambda self: '{"version": [9, 0]}'})
+    assert stated_by(other()) == Stated()

@@ -93,7 +93,7 @@ class Subject:
     artefact: Callable[[], Any] | None = field(default=None, repr=False)
     rounding: Rounding | None = field(default=None, repr=False)
     filled: Mapping[str, int] = field(default_factory=dict, repr=False)
-    repeated_keys: tuple[str, ...] = ()
+    repeated_keys: tuple[str, ...] = field(default=(), repr=False)
 
     __repr__ = shapes
 

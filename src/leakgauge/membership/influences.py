@@ -60,6 +60,9 @@ LARGEST_DEVIATION = 1e6
 LARGEST_INFLUENCE = 1e150
 """Beyond which products overflow."""
 
+AMPLIFIED = 1000.0
+"""How many units in the last place scores may be off, times how much smaller than 1 the ridge is."""
+
 ORDER = 0
 """Draws the order of units, which is the same for all targets."""
 
@@ -218,6 +221,7 @@ class _Regression:
         order: which unit each is ``[u]``.
         weights: that make it one in units of noise ``[J * c]``.
         factor: the Cholesky factor of what is inverted.
+        rounding: how far apart scores of the same influence may be, as a share of the largest.
         shift: the middle between the mean scores of members and others, which 0 is if they are equally many.
     """
 
@@ -228,6 +232,7 @@ class _Regression:
     order: Indices
     weights: Floats
     factor: tuple[Floats, bool]
+    rounding: float
     shift: float = 0.0
 
     __repr__ = shapes
@@ -262,7 +267,8 @@ class _Regression:
                 factor = cho_factor(products + ridge * unit * np.eye(len(products)))
             except LinAlgError:  # singular up to rounding
                 continue
-            found = cls(reading, middle, sizes, values, influence.order, weights, factor)
+            rounding = AMPLIFIED * float(np.finfo(np.float64).eps) / ridge
+            found = cls(reading, middle, sizes, values, influence.order, weights, factor, rounding)
             scores = found.scores(deviations / sizes)
             apart = float(np.mean([_correlation(*pair) for pair in zip(scores, centred, strict=True)]))
             if apart > most:
@@ -287,7 +293,16 @@ class _Regression:
         deviations = np.clip(deviations, -LARGEST_DEVIATION, LARGEST_DEVIATION)
         scores = np.empty(len(self.order))
         scores[self.order] = self.scores(deviations)[0] - self.shift
-        return scores
+        return _tied(scores, self.rounding * float(np.abs(scores).max()))
+
+
+def _tied(scores: Floats, apart: float) -> Floats:
+    """The mean of scores that follow each other by no more than rounding may part them ``[u]``."""
+    order = np.argsort(scores, kind="stable")
+    group = np.cumsum(np.diff(scores[order], prepend=-np.inf) > apart) - 1
+    tied = np.empty(len(scores))
+    tied[order] = (np.bincount(group, weights=scores[order]) / np.bincount(group))[group]
+    return tied
 
 
 def _noise(deviations: Floats, added: Floats, spread: Floats) -> Floats:

@@ -58,7 +58,14 @@ class Stated:
 
 
 def stated_by(model: Any) -> Stated:
-    """What a model of XGBoost, LightGBM or CatBoost states; nothing of any other."""
+    """What a model of XGBoost, LightGBM or CatBoost states; nothing of any other, or if a version says it otherwise."""
+    try:
+        return _stated_by(model)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return Stated()
+
+
+def _stated_by(model: Any) -> Stated:
     kind = type(model)
     match kind.__module__.partition(".")[0], kind.__name__:
         case "xgboost", "Booster":
