@@ -32,7 +32,7 @@ def _described(name: str, value: Any) -> Iterator[str]:
             if inspect.isfunction(function):
                 yield f"{name}.{key}{_signature(function)}"
     elif callable(value):
-        yield name if getattr(value, "_is_protocol", False) else f"{name}{_signature(value)}"
+        yield f"{name}{_signature(value)}"
     elif isinstance(value, tuple):
         yield f"{name} = ({', '.join(getattr(one, 'name', type(one).__name__) for one in value)})"
     elif isinstance(value, str | int | float):
@@ -40,7 +40,12 @@ def _described(name: str, value: Any) -> Iterator[str]:
 
 
 def _signature(of: Any) -> str:
-    """Names and defaults of its arguments, without types, which a checker looks after."""
+    """Names and defaults of its arguments, without types, which a checker looks after.
+
+    Those of enumerations and protocols are Python's own, which differ between its versions, and are left out.
+    """
+    if inspect.isclass(of) and (issubclass(of, Enum) or getattr(of, "_is_protocol", False)):
+        return ""
     try:
         parameters = inspect.signature(of).parameters.values()
     except (TypeError, ValueError):
