@@ -10,6 +10,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+import typing
 from collections.abc import Iterator
 from enum import Enum
 from functools import cached_property
@@ -42,9 +43,9 @@ def _described(name: str, value: Any) -> Iterator[str]:
 def _signature(of: Any) -> str:
     """Names and defaults of its arguments, without types, which a checker looks after.
 
-    Those of enumerations and protocols are Python's own, which differ between its versions, and are left out.
+    Those of enumerations and of aliases of types are Python's own, which differ between its versions, and are left out.
     """
-    if inspect.isclass(of) and (issubclass(of, Enum) or getattr(of, "_is_protocol", False)):
+    if typing.get_origin(of) is not None or (inspect.isclass(of) and issubclass(of, Enum)):
         return ""
     try:
         parameters = inspect.signature(of).parameters.values()
