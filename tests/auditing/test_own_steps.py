@@ -16,7 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.own_steps import _fractions, is_own, scores_of_own
-from leakgauge.auditing.membership.stored import STORED, shares
+from leakgauge.auditing.membership.shares import shares
+from leakgauge.auditing.membership.stored import STORED
 from leakgauge.inspecting.records_seen import RecordsSeen
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
@@ -179,7 +180,7 @@ def test_who_is_named_is_a_training_record() -> None:
     for seed in range(10):
         members = np.random.default_rng(seed).permutation(400)[:200]
         step = Winsoriser().fit(X.iloc[members])
-        named = np.flatnonzero(scores_of_own(step, seen, np.ones(8, dtype=bool), 200, shares) > 0.5)
+        named = np.flatnonzero(scores_of_own(step, seen, np.ones(8, dtype=bool), 200) > 0.5)
         right += np.isin(named, members).sum()
         wrong += (~np.isin(named, members)).sum()
     assert right >= 10 * 20
@@ -189,7 +190,7 @@ def test_who_is_named_is_a_training_record() -> None:
 def test_columns_that_are_not_told_name_nobody() -> None:
     X = people(200).drop(columns="y")
     seen = RecordsSeen(X, np.zeros(200), np.arange(200))
-    assert not scores_of_own(Extremes().fit(X), seen, np.zeros(8, dtype=bool), 200, shares).any()
+    assert not scores_of_own(Extremes().fit(X), seen, np.zeros(8, dtype=bool), 200).any()
 
 
 def test_places_of_quantiles() -> None:

@@ -46,7 +46,8 @@ from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.question import REFUSED
-from leakgauge.auditing.membership.stored import READERS, STORED, _middles, is_told, scores_of_tree, shares
+from leakgauge.auditing.membership.shares import shares
+from leakgauge.auditing.membership.stored import READERS, STORED, _middles, is_told, scores_of_tree
 from leakgauge.report import render_html
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))

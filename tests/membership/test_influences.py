@@ -131,13 +131,33 @@ def test_records_without_influence_are_not_parted_by_where_they_stand():
         assert abs((highest < 300).sum() - 64) < 20
 
 
+def test_the_same_influence_has_the_same_score():
+    """Records that are there three times: 40 different scores of 120, wherever the copies stand."""
+    X, y = drawn(40, 3, 0, regression=True)
+    places = np.random.default_rng(0).permutation(np.repeat(np.arange(40), 3))
+    records = Records.from_arrays(X[places], y[places])
+    subsets = balanced_subsets(120, 60, 12, np.random.default_rng(0))
+    table = train(SklearnLearner(Ridge(1.0)), records, subsets, X[places], seed=0)
+    without = planned(Ridge(1.0), records).train(HERE)
+    others = table.rows(np.arange(1, 12))
+    scores = ATTACK.score(
+        MembershipEvidence(table.kind, table.answers[0], y[places], shadows=others, models_without=without)
+    )
+    assert len(np.unique(scores)) == 40
+    assert all(np.ptp(scores[places == one]) == 0 for one in range(40))
+
+
 def test_scores_that_rounding_parts_are_equal():
-    """Chains of near ones have their mean; others stay as they are."""
+    """Near ones have their mean; others stay as they are, and so do many that follow each other closely."""
     scores = np.array([3.0, 1.0, 1.0 + 1e-9, -2.0, 1.0 - 1e-9])
     found = influences._tied(scores, 1e-8)
     assert len(np.unique(found)) == 3
     np.testing.assert_allclose(found, [3.0, 1.0, 1.0, -2.0, 1.0], rtol=1e-12)
     np.testing.assert_array_equal(influences._tied(scores, 0.0), scores)
+    dense = np.random.default_rng(0).normal(size=10_000)
+    found = influences._tied(dense, 0.01)
+    assert np.abs(found - dense).max() <= 0.01
+    assert len(np.unique(found)) > 400
 
 
 # The known answer.

@@ -297,11 +297,19 @@ class _Regression:
 
 
 def _tied(scores: Floats, apart: float) -> Floats:
-    """The mean of scores that follow each other by no more than rounding may part them ``[u]``."""
+    """Equal scores for those that rounding may part ``[u]``: their mean, of no more than so far apart.
+
+    Scores that follow each other closely are cut into pieces of that length, so that many do not become one.
+    """
+    if not apart > 0:
+        return scores
     order = np.argsort(scores, kind="stable")
-    group = np.cumsum(np.diff(scores[order], prepend=-np.inf) > apart) - 1
+    ascending = scores[order]
+    first = np.diff(ascending, prepend=-np.inf) > apart
+    piece = np.floor((ascending - ascending[first][np.cumsum(first) - 1]) / apart)
+    group = np.cumsum(first | (np.diff(piece, prepend=0.0) != 0)) - 1
     tied = np.empty(len(scores))
-    tied[order] = (np.bincount(group, weights=scores[order]) / np.bincount(group))[group]
+    tied[order] = (np.bincount(group, weights=ascending) / np.bincount(group))[group]
     return tied
 
 

@@ -48,6 +48,7 @@ def scores_of_donors(imputer: Any, X: Floats, columns: Flags) -> Floats:
         columns: of which outputs tell what is filled in ``[d]``.
     """
     k, weights, gap = imputer.n_neighbors, imputer.weights, imputer.missing_values
+    gap = gap if isinstance(gap, int | float | np.number) else np.nan  # as pandas.NA is
     if not k < WINDOW <= len(X) or weights not in ("uniform", "distance") or callable(imputer.metric):
         return np.zeros(len(X))
     X, own = (np.where(table == gap, np.nan, table) for table in (X, imputer._fit_X))  # NaN equals nothing

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats
+from leakgauge.auditing.membership.shares import shares
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
 
@@ -30,8 +31,6 @@ MOST_NUMBERS = 100
 ROUNDING = 1e-9
 """Standard deviations by which numbers may be off."""
 
-Shares: TypeAlias = Callable[..., Floats]
-
 
 def is_own(part: Any) -> bool:
     """Whether it is a step of other code than scikit-learn's and ours."""
@@ -43,7 +42,7 @@ def is_own(part: Any) -> bool:
     )
 
 
-def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int, shares: Shares) -> Floats:
+def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int) -> Floats:
     """How sure it is that each candidate's number is held by a fitted step ``[n]``.
 
     Args:
@@ -51,7 +50,6 @@ def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int, sh
         seen: the candidates as it sees them.
         columns: of which outputs tell what a number is changed to ``[d]``.
         n_train: how many records it was fitted to: quantiles lie between values at known places.
-        shares: how sure it is of one number.
     """
     found = np.zeros(len(seen))
     if seen.matrix is None or not columns.any():
