@@ -9,11 +9,13 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from leakgauge.models import load_estimator, looked_at
 
@@ -93,10 +95,23 @@ def test_a_pickle_becomes_a_skops_file(cli: Cli) -> None:
     model = RandomForestClassifier(5, random_state=0).fit(X, y)
     joblib.dump(model, "model.joblib", compress=3)
     code, out, err = cli("convert", "model.joblib", "model.skops", "--allow-pickle")
-    assert (code, out) == (0, "model.skops written\npredict_proba and predict answer the same about made-up queries\n")
+    said = "The outputs of predict_proba and predict are the same for 300 made-up queries."
+    assert (code, out) == (0, f"model.skops written\n{said}\n")
     assert "sha256" in err
     assert sorted(path.name for path in Path().iterdir()) == ["model.joblib", "model.skops"]
     np.testing.assert_array_equal(load_estimator("model.skops").predict_proba(X), model.predict_proba(X))
+
+
+def test_a_pipeline_of_numbers_and_words_is_compared(cli: Cli) -> None:
+    towns = np.array(["north", "south"])[np.arange(len(X)) % 2]
+    table = pd.DataFrame({"age": X[:, 0], "town": towns})
+    steps = make_column_transformer((OneHotEncoder(), ["town"]), (StandardScaler(), ["age"]))
+    model = make_pipeline(steps, LogisticRegression()).fit(table, y)
+    joblib.dump(model, "model.joblib")
+    code, out, _ = cli("convert", "model.joblib", "model.skops", "--allow-pickle")
+    said = "The outputs of predict_proba, decision_function and predict are the same for 300 made-up queries."
+    assert (code, out) == (0, f"model.skops written\n{said}\n")
+    np.testing.assert_array_equal(load_estimator("model.skops").predict_proba(table), model.predict_proba(table))
 
 
 def test_types_to_trust_are_listed(cli: Cli) -> None:
@@ -106,7 +121,7 @@ def test_types_to_trust_are_listed(cli: Cli) -> None:
     assert code == 0
     assert 'trusted = ["numpy.linalg.cholesky"]' in out
     said = (
-        "The answers could not be compared: the model takes other queries than numbers. Compare those of both files "
+        "The answers could not be compared: the model answered no made-up query. Compare those of both files "
         "about a few rows of your table before you pass on the copy, and audit the copy."
     )
     assert f"\n{said}\n" in err

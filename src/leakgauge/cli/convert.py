@@ -27,7 +27,9 @@ def convert(
     from leakgauge.cli._console import remark
     from leakgauge.errors import ModelError
     from leakgauge.escaping import one_line
-    from leakgauge.models import convert_pickle, is_pickle, looked_at
+    from leakgauge.inspecting import convert_pickle
+    from leakgauge.models import is_pickle, looked_at
+    from leakgauge.report.words import listing
 
     if not is_pickle(model):
         raise ModelError(f"model file {model} is no pickle; give a .pkl or .joblib file")
@@ -40,10 +42,10 @@ def convert(
     made = convert_pickle(model, out)
     typer.echo(one_line(f"{out} written"))
     if made.compared:
-        typer.echo(f"{' and '.join(made.compared)} answer the same about made-up queries")
+        typer.echo(f"The outputs of {listing(made.compared)} are the same for {made.queries}.")
     else:
         remark(
-            "The answers could not be compared: the model takes other queries than numbers. Compare those of both "
+            "The answers could not be compared: the model answered no made-up query. Compare those of both "
             "files about a few rows of your table before you pass on the copy, and audit the copy."
         )
     if made.trusted:

@@ -1,6 +1,7 @@
 """What a model file itself holds about its training records, structural checks, and clean copies."""
 
 from leakgauge.inspecting.cleaning import Cleaned, cleaned, written
+from leakgauge.inspecting.converting import Converted, convert_pickle
 from leakgauge.inspecting.findings import Kind, ModelFinding
 from leakgauge.inspecting.formats import Content, read_model
 from leakgauge.inspecting.inspection import Inspection, as_seen, inspect
@@ -11,6 +12,7 @@ __all__ = [
     "CheckVerdict",
     "Cleaned",
     "Content",
+    "Converted",
     "Inspection",
     "Kind",
     "ModelFinding",
@@ -18,6 +20,7 @@ __all__ = [
     "StructuralRule",
     "as_seen",
     "cleaned",
+    "convert_pickle",
     "inspect",
     "read_model",
     "written",

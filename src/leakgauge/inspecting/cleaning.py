@@ -21,17 +21,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from leakgauge.errors import ModelError
+from leakgauge.inspecting.converting import ROUNDING, written_as_skops
 from leakgauge.inspecting.findings import Kind, ModelFinding
 from leakgauge.inspecting.formats import Content, bare_onnx, bare_safetensors, onnx_content, safetensors_content
 from leakgauge.inspecting.queries import answers_of, equal_answers, queries_for
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.searching import findings_of, sightings
 from leakgauge.inspecting.walking import Place, is_tree, walk
-from leakgauge.models.converting import as_skops, require_new, write_new
 from leakgauge.models.libraries import lightgbm_booster, read_by_library
-
-ROUNDING = 1e-9
-"""By which answers of two copies of a model may differ, relative to their size: sums depend on where numbers lie."""
+from leakgauge.models.writing import require_new, write_new
 
 Undo: TypeAlias = Callable[[], None]
 Edit: TypeAlias = Callable[[], Undo]
@@ -394,10 +392,4 @@ def written(made: Cleaned, source: Path, target: Path) -> tuple[str, ...]:
         return ()
     if not hasattr(model, "get_params"):
         raise ModelError(f"a {type(model).__name__} cannot be written without pickle; give an estimator or a booster")
-    require_new(target, ".skops")
-    content, stored, trusted = as_skops(model, source, target)
-    queries = queries_for(model, None)
-    if not equal_answers(answers_of(model, queries), answers_of(stored, queries), ROUNDING):
-        raise ModelError(f"the stored {type(model).__name__} answers otherwise than the model; it was not written")
-    write_new(target, content)
-    return trusted
+    return written_as_skops(model, source, target).trusted

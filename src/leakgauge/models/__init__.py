@@ -11,7 +11,6 @@ from leakgauge.models.access import (
     kind_of,
     labels_of,
 )
-from leakgauge.models.converting import convert_pickle
 from leakgauge.models.endpoints import Endpoint, EndpointOutputs, Layout, Protocol, open_endpoint
 from leakgauge.models.files import SAFETENSORS_SUFFIX, is_pickle, load_estimator, load_factory, load_object
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression, answering, called
@@ -46,7 +45,6 @@ __all__ = [
     "as_is",
     "binned_logs",
     "called",
-    "convert_pickle",
     "is_module",
     "is_pickle",
     "is_session",

@@ -27,7 +27,7 @@ from leakgauge.defences import Defence, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.inspecting import Cleaned, Inspection, cleaned, inspect, read_model, written
 from leakgauge.models import SAFETENSORS_SUFFIX, Model, is_module
-from leakgauge.models.converting import require_new, write_new
+from leakgauge.models.writing import require_new, write_new
 from leakgauge.protecting.choice import Strengths, check_given, named_defence
 
 FORMAT = "leakgauge release 1"
