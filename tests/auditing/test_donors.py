@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
+import warnings
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.impute import KNNImputer
+from sklearn.ensemble import ExtraTreesRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, KNNImputer
+from sklearn.linear_model import BayesianRidge
 from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeRegressor
 
-from leakgauge.auditing.membership.donors import WINDOW, scores_of_donors
+from leakgauge.auditing.membership.donors import WINDOW, scores_of_donors, scores_of_own_numbers
 
 
 def drawn(n: int, d: int, seed: int, *, digits: int | None = None, missing: float = 0.0) -> np.ndarray:
@@ -152,3 +158,66 @@ def test_whoever_has_no_number_gives_none() -> None:
     found = scores_of_donors(KNNImputer().fit(X[members]), X, np.array([False, False, True]))
     assert not found[::3].any()
     assert (found > 0.99).sum() >= 30
+
+
+# Models of columns by the others
+
+MEMORIES = {
+    "tree": DecisionTreeRegressor(random_state=0),
+    "neighbour": KNeighborsRegressor(1),
+    "weighted": KNeighborsRegressor(5, weights="distance"),
+    "trees": ExtraTreesRegressor(5, random_state=0),
+}
+
+
+def iterative(model: Any, X: np.ndarray, **given: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two rounds are few
+        return IterativeImputer(model, max_iter=2, random_state=0, **given).fit(X)
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+@pytest.mark.parametrize("missing", [0.0, 0.02])
+def test_who_gets_the_own_number_back_is_a_training_record(name: str, missing: float) -> None:
+    for seed in range(2):
+        X, members = drawn(300, 4, seed, missing=missing), halves(300, seed)
+        found = scores_of_own_numbers(iterative(MEMORIES[name], X[members]), X, every(X))
+        assert 0 <= found.min() <= found.max() <= 1
+        assert not (found[~members] > 0.98).any()
+        assert (found[members] > 0.98).sum() > 100
+
+
+def test_numbers_that_many_have_say_less() -> None:
+    """Whole numbers come back by chance as well; the more columns they come back in, the surer it is."""
+    X, members = np.round(3 * drawn(400, 4, 0)), halves(400, 0)
+    found = scores_of_own_numbers(iterative(MEMORIES["tree"], X[members]), X, every(X))
+    assert members[np.argsort(-found, kind="stable")[:64]].sum() >= 62
+    assert np.unique(found).size > 10
+
+
+def test_null_models_that_remember_nothing() -> None:
+    ahead = 0
+    for seed in range(10):
+        X, members = drawn(300, 4, seed), halves(300, seed)
+        found = scores_of_own_numbers(iterative(BayesianRidge(), X[members]), X, every(X))
+        ahead += members[np.argsort(-found, kind="stable")[:16]].sum()
+    assert 60 <= ahead <= 100  # of 160
+
+
+def test_null_models_of_other_records() -> None:
+    X = drawn(300, 4, 0)
+    found = scores_of_own_numbers(iterative(MEMORIES["tree"], drawn(300, 4, 1)), X, every(X))
+    assert found.max() < 0.9
+
+
+def test_own_numbers_with_another_mark_and_columns_without_any() -> None:
+    X, members = drawn(300, 4, 0), halves(300, 0)
+    plain = scores_of_own_numbers(iterative(MEMORIES["tree"], X[members]), X, every(X))
+    marked = iterative(MEMORIES["tree"], X[members], missing_values=-99)
+    np.testing.assert_array_equal(scores_of_own_numbers(marked, X, every(X)), plain)
+    wider = np.column_stack([np.full(300, np.nan), X, np.ones(300)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the column without numbers
+        found = scores_of_own_numbers(iterative(MEMORIES["tree"], wider[members]), wider, every(wider))
+    assert (found[members] > 0.98).sum() > 100
+    assert not scores_of_own_numbers(marked, X, np.zeros(4, dtype=bool)).any()

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
-from leakgauge.auditing.membership.own_steps import _fractions, is_own, scores_of_own
+from leakgauge.auditing.membership.own_steps import _fractions, _Moving, is_own, scores_of_own
 from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.inspecting.records_seen import RecordsSeen
@@ -210,3 +217,266 @@ def test_other_code_is_own() -> None:
     assert is_own(Winsoriser())
     assert not is_own(StandardScaler())
     assert not is_own(Winsoriser)
+
+
+class OfGroups(BaseEstimator):
+    """What fills in, or clips to, a number of each group, passes the group on and leaves the other columns.
+
+    Args:
+        held: makes what is kept of the numbers and groups that it is fitted to.
+        used: makes the numbers, with those kept.
+    """
+
+    def __init__(self, held: Callable[[Any, Any], Any], used: Callable[[Any, Any, Any], Any]) -> None:
+        self.held, self.used = held, used
+
+    def fit(self, X: pd.DataFrame, y: Any = None) -> OfGroups:
+        self.held_ = self.held(X["x"], X["g"])
+        return self
+
+    def transform(self, X: pd.DataFrame) -> Any:
+        return X.assign(x=self.used(X["x"], X["g"], self.held_))
+
+
+class Changing(OfGroups):
+    """Writes into what it is given."""
+
+    def transform(self, X: pd.DataFrame) -> Any:
+        X["x"] = self.used(X["x"], X["g"], self.held_)
+        return X
+
+
+class AnArray(OfGroups):
+    """Gives an array, of objects where it passes texts on."""
+
+    def transform(self, X: pd.DataFrame) -> Any:
+        return super().transform(X).to_numpy()
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Of a group."""
+
+    low: float
+    high: float
+
+
+class Slots:
+    """Something of the user's own without a dictionary."""
+
+    __slots__ = ("middle",)
+
+    def __init__(self, middle: float) -> None:
+        self.middle = middle
+
+
+def medians(x: Any, g: Any) -> Any:
+    return x.groupby(g, observed=True).median()
+
+
+def fill(x: Any, g: Any, held: Any) -> Any:
+    return x.fillna(g.astype(object).map(held)).fillna(0.0).astype(float)
+
+
+def imputed(x: Any, g: Any, held: Any) -> Any:
+    done = x.copy()
+    for name, one in held.items():
+        rows = (g == name).to_numpy()
+        if rows.any():
+            done[rows] = one.transform(x[rows].to_frame())[:, 0]
+    return done
+
+
+def clip(x: Any, g: Any, held: Any) -> Any:
+    ends = [held.get(name, Ends(-9.0, 9.0)) for name in g]
+    return x.clip([one.low for one in ends], [one.high for one in ends])
+
+
+def filler(middles: Any) -> Any:
+    """A function that has the numbers in it."""
+    return lambda x, g: fill(x, g, middles)
+
+
+WAYS: dict[str, tuple[Any, Any]] = {
+    "a dictionary": (lambda x, g: medians(x, g).to_dict(), fill),
+    "a series": (medians, fill),
+    "a frame to merge": (
+        lambda x, g: medians(x, g).rename_axis("g").reset_index(),
+        lambda x, g, held: fill(x, g, held.set_index("g")["x"]),
+    ),
+    "imputers": (
+        lambda x, g: {name: SimpleImputer(strategy="median").fit(x[g == name].to_frame()) for name in g.unique()},
+        imputed,
+    ),
+    "objects with slots": (
+        lambda x, g: {name: Slots(one) for name, one in medians(x, g).items()},
+        lambda x, g, held: fill(x, g, {name: one.middle for name, one in held.items()}),
+    ),
+    "objects that cannot be set": (
+        lambda x, g: {name: Ends(one.min(), one.max()) for name, one in x.groupby(g, observed=True)},
+        clip,
+    ),
+    "a function": (lambda x, g: filler(medians(x, g).to_dict()), lambda x, g, held: held(x, g)),
+}
+
+N_GROUPS = 30
+
+
+def grouped(n: int, kind: str, *, seed: int = 0) -> pd.DataFrame:
+    """Records of groups that are texts, categories or numbers, some without x."""
+    rng = np.random.default_rng(seed)
+    x, z, g = rng.normal(size=n), rng.normal(size=n), np.arange(n) % N_GROUPS
+    texts = [f"s{one}" for one in g]
+    groups = {"texts": texts, "categories": pd.Categorical(texts), "numbers": g.astype(float)}[kind]
+    return pd.DataFrame({"x": np.where(rng.random(n) < 0.05, np.nan, x), "z": z, "g": groups})
+
+
+def named_by(step: Any, X: Any, n_train: int) -> Any:
+    """Whom a step fitted to the first records names."""
+    seen = RecordsSeen(X, np.zeros(len(X)), np.arange(len(X)))
+    return np.flatnonzero(scores_of_own(step.fit(X[:n_train]), seen, np.ones(X.shape[1], dtype=bool), n_train) > 0.5)
+
+
+@pytest.mark.parametrize("kind", ["texts", "categories", "numbers"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("which", [OfGroups, Changing, AnArray])
+def test_numbers_of_groups_are_found(which: type[OfGroups], way: str, kind: str) -> None:
+    """A median of an odd number is a record's own, in about half of the 30 groups. Seeded."""
+    named = named_by(which(*WAYS[way]), grouped(600, kind), 300)
+    assert len(named) >= 10
+    assert np.mean(named < 300) > 0.95
+
+
+def test_numbers_of_groups_are_told() -> None:
+    """122 of 800 members are named without error by who asks about records without x of each group."""
+    table = grouped(800, "categories")
+    table["y"] = table["x"].fillna(0.0) + table["z"] + np.random.default_rng(1).normal(size=800)
+    numbers_only = make_column_transformer(("drop", ["g"]), remainder="passthrough")
+    result = audited(make_pipeline(OfGroups(*WAYS["a dictionary"]), numbers_only, Ridge()), table)
+    found = next(one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+    assert found.verdict is Verdict.FAILS
+    assert told_by(result) == STORED
+
+
+def in_other_units(x: Any, g: Any, held: Any) -> Any:
+    factors = g.astype(object).map(held["factors"])
+    return x.fillna(held["fill"]).clip(*held["ends"]) * 2.54 * factors
+
+
+@pytest.mark.parametrize("kind", ["categories", "numbers"])
+def test_null_what_is_fixed_tells_nobody(kind: str) -> None:
+    """Factors of regions, ends and what is filled in are the same whoever is a member, and some are a record's own."""
+    table = grouped(800, kind)
+    table["y"] = table["x"].fillna(0.0) + table["z"] + np.random.default_rng(1).normal(size=800)
+    factors = {name: 1 + place / 100 for place, name in enumerate(table["g"].unique())}
+    fixed = {"factors": factors, "fill": table["x"][3], "ends": (table["x"][5] - 2, table["x"][7] + 2)}
+    numbers_only = make_column_transformer(("drop", ["g"]), remainder="passthrough")
+    step = OfGroups(Fixed(fixed), in_other_units)
+    result = audited(make_pipeline(step, numbers_only, Ridge()), table)
+    found = next(one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+    assert found.verdict is Verdict.PASSES
+
+
+@dataclass
+class Fixed:
+    """Gives the same whatever it is fitted to."""
+
+    held: Any
+
+    def __call__(self, x: Any, g: Any) -> Any:
+        return self.held
+
+
+@pytest.mark.parametrize("kind", ["texts", "numbers"])
+@pytest.mark.parametrize(
+    "used",
+    [
+        lambda x, g, held: x,
+        lambda x, g, held: fill(x, g, {}),
+        lambda x, g, held: (x - held.iloc[0]) / (held.iloc[-1] - held.iloc[0]),
+        lambda x, g, held: ((x - held.iloc[0]) / 2).fillna((0.3 - held.iloc[0]) / 2),
+        lambda x, g, held: np.where(x.isna(), 1.0, 0.0),
+    ],
+    ids=["needless", "another is filled in", "a line", "filled in before a line", "whether there is one"],
+)
+def test_null_outputs_do_not_depend_on_what_groups_hold(used: Any, kind: str) -> None:
+    """Nobody is named: also where z passes, or goes on as a line, while x is taken away."""
+    assert not len(named_by(OfGroups(medians, used), grouped(600, kind), 300))
+    assert not len(named_by(AnArray(medians, used), grouped(600, kind), 300))
+
+
+def test_null_other_columns_are_lines_while_one_is_taken_away() -> None:
+    X = people(400).drop(columns="y")
+    assert not len(named_by(MinMax(), X, 200))
+    assert not len(named_by(MinMax(), X.to_numpy(), 200))
+
+
+class WholeExtremes(Step):
+    """Clips to the least and the largest whole number."""
+
+    def learn(self, X: pd.DataFrame) -> None:
+        self.ends_ = {name: (int(X[name].min()), int(X[name].max())) for name in X}
+
+    def transform(self, X: Any) -> Any:
+        table = pd.DataFrame(X)
+        return np.column_stack([table[name].clip(*self.ends_[name]) for name in table])
+
+
+def test_whole_numbers_are_found() -> None:
+    X = (people(400).drop(columns="y") * 1e6).round().astype(int)
+    named = named_by(WholeExtremes(), X, 200)
+    assert len(named) >= 12
+    assert (named < 200).all()
+
+
+class Refusing:
+    """Cannot be copied."""
+
+    def __init__(self) -> None:
+        self.lock, self.middle = threading.Lock(), 1.0
+
+    def __copy__(self) -> Refusing:
+        raise RuntimeError("no copies")
+
+
+class Shared:
+    """All of them have one dictionary."""
+
+    def __init__(self) -> None:
+        self.middle = 1.0
+
+    def __copy__(self) -> Shared:
+        other = Shared.__new__(Shared)
+        other.__dict__ = self.__dict__
+        return other
+
+
+def test_what_is_fitted_stays_as_it_is() -> None:
+    held = {
+        "array": np.array([1.0, 2.0]),
+        "objects": np.array(["a", 1.5, None], dtype=object),
+        "frame": pd.DataFrame({"g": ["a", "b"], "x": [0.5, 1.5]}),
+        "imputer": SimpleImputer(strategy="median").fit([[1.0], [2.0]]),
+        "nested": [(Ends(-1.0, 1.0), Slots(0.5)), {"a": {1.0, 2.0}}],
+    }
+    before, other = pickle.dumps(copy.deepcopy(held)), _Moving("f")(held)
+    assert pickle.dumps(copy.deepcopy(held)) == before
+    assert (other["array"] != held["array"]).all()
+    assert other["objects"][1] != 1.5
+    assert (other["frame"]["x"] != held["frame"]["x"]).all()
+    assert other["frame"]["g"].tolist() == ["a", "b"]
+    assert other["imputer"].statistics_ != held["imputer"].statistics_
+    assert other["imputer"].n_features_in_ == 1
+    assert other["nested"][0][0].high != 1.0
+    assert other["nested"][0][1].middle != 0.5
+    assert other["nested"][1]["a"].isdisjoint({1.0, 2.0})
+
+
+def test_objects_that_cannot_be_copied_are_passed_over() -> None:
+    refusing, shared = Refusing(), Shared()
+    ring: list[Any] = [refusing, shared, 1.0]
+    ring.append(ring)
+    other = _Moving("f")(ring)
+    assert other[:2] == [refusing, shared]
+    assert other[2] != 1.0
+    assert refusing.middle == shared.middle == 1.0

@@ -21,11 +21,13 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     VotingClassifier,
 )
-from sklearn.feature_selection import SelectFromModel
-from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.feature_selection import SelectFromModel, SelectKBest
+from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import (
     Binarizer,
@@ -47,7 +49,7 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.question import REFUSED
 from leakgauge.auditing.membership.shares import shares
-from leakgauge.auditing.membership.stored import READERS, STORED, _middles, is_told, scores_of_tree
+from leakgauge.auditing.membership.stored import READERS, STORED, _binned, _middles, is_told, scores_of_tree
 from leakgauge.report import render_html
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
@@ -82,6 +84,12 @@ MIDDLES: dict[str, Any] = {"loss": "absolute_error", "n_estimators": 1, "max_dep
 
 MEDIAN = SimpleImputer(strategy="median")
 
+REMEMBERS = KNeighborsRegressor(1)
+
+SELECTED = make_pipeline(SelectKBest(k=1), LogisticRegression())
+
+GRID = np.linspace(-1, 1, 2001)
+
 
 @pytest.mark.parametrize(
     "model",
@@ -92,6 +100,7 @@ MEDIAN = SimpleImputer(strategy="median")
         make_pipeline(SimpleImputer(strategy="most_frequent"), LogisticRegression(C=0.1)),
         make_pipeline(StandardScaler(), KNNImputer(n_neighbors=8, weights="distance"), LogisticRegression(C=0.1)),
         make_pipeline(make_column_transformer((KNNImputer(), ["c3", "c4", "c5"])), LogisticRegression(C=0.1)),
+        make_pipeline(IterativeImputer(REMEMBERS, max_iter=2, random_state=0), LogisticRegression(C=0.01)),
         make_pipeline(MinMaxScaler(clip=True), LogisticRegression(C=0.1)),
         make_pipeline(MinMaxScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
         make_pipeline(MaxAbsScaler(), FunctionTransformer(np.cbrt), LogisticRegression(C=0.1)),
@@ -185,6 +194,56 @@ def test_texts_are_passed_over() -> None:
 def test_edges_and_quantiles(step: Any) -> None:
     found = in_games(audited(make_pipeline(step, LogisticRegression(C=0.1)), people(600)))
     assert found.verdict is Verdict.FAILS
+
+
+def steps_at_one(n: int, seed: int) -> pd.DataFrame:
+    """A number that is 0, 1 or larger, of which the class depends on whether it is 1 at least; and another number."""
+    rng = np.random.default_rng(seed)
+    which = rng.random(n)
+    first = np.where(which < 0.3, 0.0, np.where(which < 0.6, 1.0, 1 + 10 * rng.random(n)))
+    yes = rng.random(n) < np.where(first >= 1, 0.7, 0.2)
+    return pd.DataFrame({"first": first, "second": rng.normal(size=n), "y": np.where(yes, "yes", "no")})
+
+
+@pytest.mark.parametrize(
+    ("encode", "last"),
+    [
+        ("ordinal", DecisionTreeClassifier(max_depth=1)),
+        ("onehot", DecisionTreeClassifier(max_depth=1)),
+        ("onehot", SELECTED),
+    ],
+    ids=["ordinal", "one-hot", "selected"],
+)
+def test_null_edges_that_no_output_shows(encode: str, last: Any) -> None:
+    """Outputs change at 1 alone, which hundreds of records have."""
+    bins = KBinsDiscretizer(10, encode=encode, quantile_method="averaged_inverted_cdf")
+    for seed in range(2):
+        assert in_games(audited(make_pipeline(bins, last), steps_at_one(800, seed))).verdict is Verdict.PASSES
+
+
+def test_edges_that_outputs_tell() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    y = (X[:, 1] > 0.3).astype(int)
+    bins = KBinsDiscretizer(20, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    model = make_pipeline(bins, DecisionTreeClassifier(max_depth=1)).fit(X, y)
+    own = [edges.copy() for edges in bins.bin_edges_]
+    (copied,) = _binned(model, lambda: X).values()
+    told = [edges[~np.isnan(edges)] for edges in copied.bin_edges_]
+    assert [len(edges) for edges in told] == [0, 1, 0]
+    jumps = np.flatnonzero(np.diff(model.predict(np.column_stack([np.zeros(2001), GRID, np.zeros(2001)]))))
+    assert len(jumps) == 1
+    assert abs(told[1][0] - GRID[jumps[0]]) <= 0.001
+    for before, after in zip(own, bins.bin_edges_, strict=True):
+        np.testing.assert_array_equal(after, before)
+
+
+def test_all_edges_but_the_outermost_are_told_by_a_regression() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = X[:, 0] + X[:, 1] + np.random.default_rng(1).normal(size=200)
+    bins = KBinsDiscretizer(8, quantile_method="averaged_inverted_cdf")
+    model = make_pipeline(bins, LinearRegression()).fit(X, y)
+    (copied,) = _binned(model, lambda: X).values()
+    assert [np.isnan(edges).sum() for edges in copied.bin_edges_] == [2, 2]
 
 
 def test_shares_of_a_number() -> None:

@@ -57,6 +57,17 @@ def test_what_does_not_fit_is_an_error(cli: Callable) -> None:
 
 
 @pytest.mark.usefixtures("files")
+def test_fewer_removed_records_than_the_files_count_are_an_error(cli: Callable) -> None:
+    learner = make_pipeline(StandardScaler(), Ridge(1.0))
+    skops.io.dump(learner.fit(X[2:200], y[2:200]), "new.skops")
+    known = ("versions", "old.skops", "new.skops", "--data", "public.csv", "--target", "income")
+    assert cli(*known).out.startswith("difference of 2 records")
+    printed = cli(*known, "--removed", "removed.csv")
+    assert printed.code == 2
+    assert "truth has 1 record, and the files count 2 removed; give all that were removed" in printed.err
+
+
+@pytest.mark.usefixtures("files")
 def test_columns_of_all_files_go_by_the_names_in_the_first(cli: Callable) -> None:
     """The model was fitted on a matrix and knows no names."""
     known = ("versions", "old.skops", "new.skops", "--data", "public.csv", "--target", "income", "--removed")

@@ -16,7 +16,7 @@ from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.gate import agreed
 from leakgauge.auditing.overlap import copies_note, note, repeats_note
-from leakgauge.auditing.people import not_grouped, persons_note, records_table
+from leakgauge.auditing.people import not_grouped, own_texts, persons_note, records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings, subject
@@ -137,6 +137,7 @@ def _result(case: Case) -> AuditResult:
         "" if about.n_rows is None else persons_note(about),
         case.what.note,
         getattr(case.what.model, "note", ""),
+        *own_texts(case.given),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
         *copies_note(
             len(case.overlap.train_once), len(case.overlap.equal.train), nearly=case.overlap.nearly_equal_copies

@@ -21,7 +21,12 @@ from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
 from leakgauge.auditing.question import Answer
-from leakgauge.auditing.released import Releasing, released_model
+from leakgauge.auditing.released import (
+    Releasing,
+    predicts_otherwise,
+    released_model,
+    with_predicted_labels,
+)
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
@@ -259,11 +264,15 @@ def open_case(
         execution: where and how models are trained.
         progress: called while models are trained.
     """
+    what = with_predicted_labels(what, settings)
     repeats = holdout_repeats(what.train, what.holdout)
     if repeats.any():
         what = replace(what, holdout=what.holdout[~repeats])
     everyone = concatenate(what.train, what.holdout)
     told = _asked(what, everyone, settings, execution)
+    if told.kind is AnswerKind.PROBABILITIES:
+        said = predicts_otherwise(what, everyone, told.answers, settings.seed)
+        what = replace(what, note=" ".join(filter(None, (what.note, said))))
     aside = _set_aside(what, told.kind, settings, attributes=wants_population)
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, is_member = everyone[judged], judged < len(what.train)

@@ -157,12 +157,12 @@ class DataPart(Part):
             pool = datasets.load(self.dataset).records
             return (pool, *self._split(pool, f"data set {self.dataset}", seed))
         if self.file is not None:
-            table = self._seen(read_table(folder / self.file))[0]
+            table = self._seen(self._read(folder / self.file))[0]
             pool = Records.from_frame(table, target=self._target, **self._wishes)
             return (pool, *self._split(pool, self.file, seed))
         assert self.train is not None  # the validator has seen to it
         assert self.holdout is not None
-        tables = self._seen(read_table(folder / self.train), read_table(folder / self.holdout))
+        tables = self._seen(self._read(folder / self.train), self._read(folder / self.holdout))
         train, holdout = from_pair(*tables, target=self._target, **self._wishes)
         rng = AuditStream.SPLIT.generator(seed)
         drawn = (
@@ -170,6 +170,11 @@ class DataPart(Part):
             _drawn(holdout, self.holdout_records, "holdout_records", self.holdout, rng),
         )
         return (concatenate(train, holdout), *drawn)
+
+    def _read(self, path: Path) -> pa.Table:
+        """A file, in which dates of columns that are categorical stay text."""
+        declared = [column.declared for column in self.columns]
+        return read_table(path, texts=[one.name for one in declared if one is not None and one.is_categorical])
 
     def _seen(self, *tables: pa.Table) -> tuple[pa.Table, ...]:
         """The tables, whose keys are remembered."""

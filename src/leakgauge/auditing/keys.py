@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from leakgauge.records._dates import times_of
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -52,13 +54,21 @@ def is_text(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
+def holds_dates(column: pa.ChunkedArray) -> bool:
+    """Whether a column of texts holds dates, or dates with times."""
+    return is_text(column) and times_of(column.unique().to_pylist()) is not None
+
+
 def n_different(column: pa.ChunkedArray) -> int:
     """How many different values a column has, without missing ones."""
     return int(len(column.unique()) - (column.null_count > 0))
 
 
 def looks_like_key(name: str, column: pa.ChunkedArray) -> bool:
-    """Whether a column of whole numbers or texts is a key, by its name or its look, and by how many values it has."""
+    """Whether a column of whole numbers or texts is a key, by its name or its look, and by how many values it has.
+
+    Texts that are dates look like none.
+    """
     import pyarrow as pa
 
     text = is_text(column)
@@ -67,7 +77,7 @@ def looks_like_key(name: str, column: pa.ChunkedArray) -> bool:
     n = n_different(column)
     named = bool(ID.search(name) or PERSON.fullmatch(name) or (KEY.search(name) and not QUANTITY.search(name)))
     return (
-        (named or (text and n > MOST_TEXTS and _numbered(column)))
+        (named or (text and n > MOST_TEXTS and _numbered(column) and not holds_dates(column)))
         and n > FEWEST_OF_KEY
         and ROWS_OF_KEY * n >= len(column)
     )

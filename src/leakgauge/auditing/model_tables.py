@@ -62,8 +62,11 @@ class RecipePart(Part):
         return self.label or self.name
 
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
-        """The learner with its data, in codes; missing numbers are the middle ones of their columns."""
-        pool, train, holdout = records
+        """The learner with its data, in codes; missing numbers are the middle ones of their columns.
+
+        Dates are numbers, whether a file holds them as dates or as text.
+        """
+        pool, train, holdout = records = _with_dates(records)
         gaps = np.any([np.isnan(part.features).any(axis=0) for part in records], axis=0)
         if not gaps.any():
             return self.as_it_is(records)
@@ -278,6 +281,12 @@ def _trainer(
     return part.subject(records, folder, allow_pickle=allow_pickle)
 
 
+def _with_dates(records: tuple[Records, Records, Records]) -> tuple[Records, Records, Records]:
+    """The records with points of time in place of texts of dates."""
+    pool, train, holdout = (part.with_dates() for part in records)
+    return pool, train, holdout
+
+
 def _require_parameters(factory: Callable[..., Any], reference: str, options: Mapping[str, Value]) -> None:
     """Refuse options that the function does not take."""
     try:
@@ -294,6 +303,7 @@ def _subject(made: Any, records: tuple[Records, Records, Records], table: str | 
     """A model of the user's with the data in the table type that it takes."""
     _, train, holdout = records
     if table == CODES:
+        _, train, holdout = _with_dates(records)
         found = subject(made, train.as_codes(), holdout.as_codes(), name=title)
         return replace(found, original=train.schema)
     native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY

@@ -11,15 +11,21 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.auditing.keys import MOSTLY
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.records import Records
 from leakgauge.records._messages import shortened
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
+    from leakgauge.auditing.subject import Subject
 
 MOST_EXPOSED_BY = ("pdtp", "pdtp_binned", "change", "success", "score")
 """Columns that the table is sorted by, members first, the most telling first."""
+
+
+FEWEST_OWN = 20
+"""Of so many records it is worth saying that a column has another text in nearly all."""
 
 
 def opaque_ids(candidates: Records) -> list[str]:
@@ -51,6 +57,33 @@ def not_grouped(keys: Sequence[str]) -> list[str]:
         return []
     said = f"Persons with several rows: rows with the same value of {shortened(keys)} were taken for different persons."
     return [f"{said} Where that column says whose row each is, give it the role person."]
+
+
+def own_texts(what: Subject) -> list[str]:
+    """What a reader should know of columns that hold another text for nearly every record."""
+    if what.only_scores:
+        return []
+    columns = what.own_schema.columns
+    names = [column.name for place, column in enumerate(columns) if column.is_categorical and _are_own(what, place)]
+    if not names:
+        return []
+    said = f"Nearly every record has a text of its own in {shortened(names)}: taken for categories, such texts say "
+    said += "nothing of other records, and the model may learn each by heart. Where the column names records or "
+    said += "persons, give it the role id or person; where it holds numbers in words, write them as numbers."
+    return [said]
+
+
+def _are_own(what: Subject, place: int) -> bool:
+    """Whether nearly all records hold a text that no other one has; texts of several words are for a recipe alone.
+
+    Other models may read them.
+    """
+    categories = what.own_schema.columns[place].categories
+    codes = np.concatenate([what.train.features[:, place], what.holdout.features[:, place]]).astype(np.int64)
+    by_word = what.original is None
+    texts = np.array([isinstance(value, str) and not (by_word and " " in value) for value in categories])
+    n_alone = np.count_nonzero(texts & (np.bincount(codes, minlength=len(categories)) == 1))
+    return len(codes) >= FEWEST_OWN and bool(n_alone > MOSTLY * len(codes))
 
 
 class RecordTable(Sequence[ExposedRecord]):

@@ -21,6 +21,7 @@ from leakgauge.auditing.keys import (
     MOST_TEXTS,
     MOSTLY,
     PERSON,
+    holds_dates,
     is_text,
     looks_like_key,
     n_different,
@@ -54,6 +55,9 @@ DECIMAL_COMMA = (
     "this entry"
 )
 """What is said of a column of such texts."""
+
+NOT_TAKEN = "the model does not take it"
+"""What is said of a column that is no feature of a given model."""
 
 
 @dataclass(frozen=True)
@@ -177,6 +181,11 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         return ColumnGuess(name, Role.IGNORE, why)
     if text and _decimal_commas(column):
         return ColumnGuess(name, Role.IGNORE, DECIMAL_COMMA)
+    if text and holds_dates(column):
+        if features is not None:
+            return ColumnGuess(name, Role.IGNORE, NOT_TAKEN)
+        why = "points of time written as text: a recipe takes them as numbers, another model as text"
+        return ColumnGuess(name, Role.FEATURE, why)
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
         return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")
     if looks_like_key(name, column):
@@ -184,7 +193,7 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         why = f"it looks like {called}: if a person has several rows, set the role person"
         return ColumnGuess(name, Role.IGNORE, why, other=Role.PERSON)
     if features is not None:
-        return ColumnGuess(name, Role.IGNORE, "the model does not take it")
+        return ColumnGuess(name, Role.IGNORE, NOT_TAKEN)
     if text and n_distinct > max(MOST_TEXTS, n_rows // 2):
         return ColumnGuess(name, Role.IGNORE, "different texts in most rows: it is no category")
     if whole and _is_inexact(column):

@@ -348,7 +348,8 @@ def _trainable(given: Any, pool: Records) -> tuple[Learner, Records]:
     """What trains a model, and the records in the form that it takes."""
     refuse_class(given)
     if isinstance(given, str):
-        return recipe(given, pool.as_codes()), pool.as_codes()
+        coded = pool.with_dates().as_codes()
+        return recipe(given, coded), coded
     if not (isinstance(given, Learner) or (hasattr(given, "fit") and hasattr(given, "get_params"))):
         raise ModelError(
             f"a {type(given).__name__} cannot be trained; expected an estimator of scikit-learn, a learner, or the "

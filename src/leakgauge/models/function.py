@@ -119,6 +119,7 @@ class FunctionOutputs(_Function, ProbabilityAccess):
     def __init__(self, function: Callable[[object], Floats], schema: Schema, meaning: Outputs, doubt: str = "") -> None:
         super().__init__(function, schema)
         self.meaning, self.doubt = meaning, doubt
+        self.predict = getattr(function, "stated", Stated()).predict
 
     @property
     def note(self) -> str:

@@ -7,7 +7,7 @@ answers probability 0 for it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -41,6 +41,11 @@ STEADY = ("sklearn", "xgboost", "lightgbm", "catboost")
 CALLING = ("FunctionTransformer",)
 """Estimators of `STEADY` that call code of others."""
 
+PREDICTING = frozenset(
+    {"SVC", "NuSVC", "SGDClassifier", "NearestCentroid", "FixedThresholdClassifier", "TunedThresholdClassifierCV"}
+)
+"""scikit-learn's classifiers that may predict another label than the one of the largest probability: by the sign of a
+score that the probabilities were fitted to or clipped from, by distances, or by a threshold of their own."""
 
 KEEPING = ("QuantileTransformer", "KNNImputer", "IsotonicRegression", "SplineTransformer")
 """Estimators whose answers bend, or jump, at values of training records."""
@@ -86,6 +91,31 @@ def reads_words(estimator: Any) -> int:
     """How many words in a row parts of an estimator take together, as vectorizers do; 0 where none splits texts."""
     of_words = [part for part in parts_of(estimator) if hasattr(part, "build_analyzer") and hasattr(part, "get_params")]
     return max((max(getattr(part, "ngram_range", (1, 1))) for part in of_words), default=0)
+
+
+def predicts_apart(estimator: Any) -> bool:
+    """Whether a part of an estimator is one of `PREDICTING`."""
+    return any(type(part).__name__ in PREDICTING for part in _predicting(estimator))
+
+
+def may_predict_apart(estimator: Any) -> bool:
+    """Whether a part of it is, or is other code than that of `STEADY`, which may predict whatever it likes."""
+    code = {type(part).__module__.partition(".")[0] for part in _predicting(estimator)}
+    return predicts_apart(estimator) or not code <= {*STEADY}
+
+
+def _predicting(estimator: Any) -> list[Any]:
+    """The parts of an estimator that predict, those among which a search chooses too."""
+    return [part for part in _within(parts_of(estimator)) if hasattr(type(part), "predict")]
+
+
+def _within(held: Any) -> Iterator[Any]:
+    """What stands in lists, tuples and maps."""
+    if isinstance(held, list | tuple | Mapping):
+        for one in held.values() if isinstance(held, Mapping) else held:
+            yield from _within(one)
+    elif not isinstance(held, type):
+        yield held
 
 
 def parts_of(estimator: Any) -> list[Any]:
@@ -155,11 +185,13 @@ class SklearnProbabilities(_Fitted, ProbabilityAccess):
 
 
 class SklearnLabels(_Fitted, LabelAccess):
-    """A fitted classifier without probabilities."""
+    """A fitted classifier that answers the labels it predicts: it has no probabilities, or they are not released."""
 
     def labels(self, X: Floats) -> Labels:
         """Class codes ``[m]``."""
         predicted = np.asarray(_asked(self.estimator, "predict", self.schema.decode(X)))
+        if predicted.shape == (len(X), 1):
+            predicted = predicted[:, 0]
         if predicted.shape != (len(X),):
             raise ModelError(
                 f"{name_of(self.estimator)} gave labels of shape {predicted.shape}; expected one label for each "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,7 @@ class Stated:
         is_probability: whether that is a probability.
         n_columns: how many columns it takes.
         names: of these columns, if they had names.
+        predict: what gives its labels, where it has a method for these beside the one for probabilities.
     """
 
     objective: str = ""
@@ -55,10 +57,11 @@ class Stated:
     is_probability: bool = False
     n_columns: int = 0
     names: tuple[str, ...] = ()
+    predict: Callable[[Any], Any] | None = None
 
 
 def stated_by(model: Any) -> Stated:
-    """What a model of XGBoost, LightGBM or CatBoost states; nothing of any other, or if a version says it otherwise."""
+    """What a model of XGBoost, LightGBM or CatBoost states, unless a version says it otherwise; of others `predict`."""
     try:
         return _stated_by(model)
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -92,7 +95,8 @@ def _stated_by(model: Any) -> Stated:
             return Stated(
                 objective, task, len(classes), n_columns=len(names), names=() if unnamed else names,
             )  # fmt: skip
-    return Stated()
+    predict = getattr(model, "predict", None)
+    return Stated(predict=predict if callable(predict) and hasattr(model, "predict_proba") else None)
 
 
 def _of_booster(objective: str, n_classes: int, n_columns: int, names: tuple[str, ...]) -> Stated:

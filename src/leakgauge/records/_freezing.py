@@ -11,6 +11,7 @@ import numpy.typing as npt
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records import _encoding
+from leakgauge.records._dates import times_of
 from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records._tables import RawColumn, RawTable
 from leakgauge.records.columns import ArrayForm, Column, Hole, Kind, Native, OneHot, Role, Task, Value, in_order
@@ -187,7 +188,10 @@ def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes, grouped: Collecti
         return Column(name, kind, role, (False, True), dtype, known[0].hole)
     if kind is Kind.ORDINAL:
         _require_order(known)
-    return Column(name, kind, role, _frozen_categories(raws), dtype, known[0].hole)
+    categories = _frozen_categories(raws)
+    inferred = declared is None and name not in wishes.categorical and dtype == "string"
+    dates = inferred and times_of(categories) is not None
+    return Column(name, kind, role, categories, dtype, known[0].hole, dates=dates)
 
 
 def _inferred_kind(raws: Sequence[RawColumn], named_categorical: bool) -> Kind:

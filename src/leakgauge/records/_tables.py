@@ -18,8 +18,9 @@ import numpy.typing as npt
 
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
+from leakgauge.records._dates import in_days
 from leakgauge.records._messages import counted, repeated, shortened
-from leakgauge.records.columns import FLOATS, INTEGERS, MICROSECONDS_A_DAY, TIMES, Hole, Native, Value, plain_value
+from leakgauge.records.columns import FLOATS, INTEGERS, TIMES, Hole, Native, Value, plain_value
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -102,7 +103,7 @@ class RawColumn:
         if len(self) == 0 or self.dtype == "null":
             return np.full(len(self), math.nan)
         if self.is_time:
-            return _as_days(self.values)
+            return in_days(_arrow(self.values))
         if not (self.is_number or self.dtype == "bool"):
             raise DataError(
                 f"{self.where} is to be numeric but holds {self._described()}; declare it "
@@ -503,16 +504,6 @@ def _number(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _as_days(values: Any) -> npt.NDArray[np.float64]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    arrow = _arrow(values)
-    zone = getattr(arrow.type, "tz", None)
-    ticks = pc.cast(pc.cast(arrow, pa.timestamp("us", tz=zone), safe=False), pa.int64())
-    return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=np.float64) / MICROSECONDS_A_DAY
 
 
 def _arrow(values: Any) -> Any:

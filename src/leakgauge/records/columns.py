@@ -106,6 +106,8 @@ class Column:
         hole: What stands for a missing category in tables of pandas and NumPy; other tables have their own. Of
             quantities in tables of Polars and Arrow, whether that is NaN or null (``Hole.NONE``).
         unit: In which points of time are counted: s, ms, us or ns.
+        dates: Whether its categories are texts of dates, of a column of which it was not said that it is categorical.
+            `Records.with_dates` takes them for points of time.
 
     Raises:
         DataError: If the name is empty, the dtype unknown, or the categories repeat, are no plain values, or are
@@ -122,6 +124,7 @@ class Column:
     dtype: str = "float64"
     hole: Hole = Hole.NAN
     unit: str = "us"
+    dates: bool = False
 
     __repr__ = shapes
 

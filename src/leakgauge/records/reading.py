@@ -10,7 +10,7 @@ import math
 import re
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ MOST_TIMES = 100
 """How many times its size a larger one may unpack to; tables of zeros and ones reach about half of that."""
 
 
-def read_table(path: str | Path) -> pa.Table:
+def read_table(path: str | Path, *, texts: Collection[str] = ()) -> pa.Table:
     """Read a table of records; row i of the table is row i of the file.
 
     In CSV files the first line names the columns, an empty cell is a missing value, and everything else (`?`, `NA`,
@@ -46,6 +46,7 @@ def read_table(path: str | Path) -> pa.Table:
 
     Args:
         path: A file whose name ends in .csv, .csv.gz, .csv.xz, .parquet or .npz.
+        texts: Columns whose dates and times of day stay text; else those of a CSV file are points of time.
 
     Raises:
         DataError: If the file is missing, of another sort, damaged, empty, or has a line that cannot be read.
@@ -53,7 +54,7 @@ def read_table(path: str | Path) -> pa.Table:
     path = Path(path)
     try:
         _require_file(path)
-        table = _reader(path)(path)
+        table = _reader(path)(path, texts)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or "it is damaged or cut short, so fetch it again"
         raise DataError(f"{path} cannot be read: {reason}.") from None
@@ -81,14 +82,16 @@ def _require_file(path: Path) -> None:
     raise DataError(f"{path} does not exist; {hint}")
 
 
-def _reader(path: Path) -> Callable[[Path], Any]:
+def _reader(path: Path) -> Callable[[Path, Collection[str]], Any]:
     for ending, reader in _READERS.items():
         if path.name.lower().endswith(ending):
             return reader
     raise DataError(f"{path} has an unknown ending, expected one of {', '.join(_READERS)}; convert or rename it.")
 
 
-def _read_csv(path: Path) -> pa.Table:
+def _read_csv(path: Path, texts: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+
     with _opened(path) as stream:
         names = stream.readline(LONGEST_LINE_OF_NAMES)
     if not names:
@@ -102,7 +105,16 @@ def _read_csv(path: Path) -> pa.Table:
                 "commas, and numbers with a decimal point."
             )
     with _opened(path) as stream:
-        return _parsed_csv(stream, path)
+        table = _parsed_csv(stream, path)
+    times = [
+        name
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if name in texts and pa.types.is_temporal(column.type)
+    ]
+    if not times:
+        return table
+    with _opened(path) as stream:
+        return _parsed_csv(stream, path, times)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -152,7 +164,7 @@ def require_proportion(n_bytes: int, path: Path, n_packed: int | None = None) ->
         )
 
 
-def _parsed_csv(stream: IO[bytes], path: Path) -> pa.Table:
+def _parsed_csv(stream: IO[bytes], path: Path, texts: Collection[str] = ()) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv
 
@@ -161,7 +173,9 @@ def _parsed_csv(stream: IO[bytes], path: Path) -> pa.Table:
             stream,
             read_options=csv.ReadOptions(use_threads=False),  # only then are bad rows numbered
             parse_options=csv.ParseOptions(newlines_in_values=True),
-            convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
+            convert_options=csv.ConvertOptions(
+                null_values=[""], strings_can_be_null=True, column_types=dict.fromkeys(texts, pa.string())
+            ),
         )
         _ = table.column_names  # decodes them
     except pa.ArrowException as error:
@@ -189,7 +203,7 @@ def _csv_problem(said: str) -> str:
     return f"{where} cannot be read as CSV in UTF-8 with commas; correct the file."
 
 
-def _read_parquet(path: Path) -> pa.Table:
+def _read_parquet(path: Path, _: Collection[str]) -> pa.Table:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -224,7 +238,7 @@ def _length_of_texts(column: Any) -> int:
     return sum(int(pc.sum(part).as_py() or 0) for part in lengths)
 
 
-def _read_npz(path: Path) -> pa.Table:
+def _read_npz(path: Path, _: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
     arrays = _npz_arrays(path)
@@ -289,7 +303,7 @@ def unpacked_zip(path: Path) -> int:
         return sum(member.file_size for member in archive.infolist())
 
 
-_READERS: dict[str, Callable[[Path], Any]] = {
+_READERS: dict[str, Callable[[Path, Collection[str]], Any]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
     ".csv.xz": _read_csv,

@@ -220,7 +220,7 @@ class Schema:
         A learner that wants numbers only, such as categorical naive Bayes, is given the matrix as it is.
         """
         columns = tuple(
-            dataclasses.replace(column, categories=tuple(range(len(column.categories))), dtype="int64")
+            dataclasses.replace(column, categories=tuple(range(len(column.categories))), dtype="int64", dates=False)
             if column.is_categorical
             else dataclasses.replace(column, dtype="float64")
             if column.is_time

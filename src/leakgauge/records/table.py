@@ -17,9 +17,10 @@ import numpy.typing as npt
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records import _encoding, _freezing, _tables
+from leakgauge.records._dates import times_of
 from leakgauge.records._decoding import as_codes
 from leakgauge.records._messages import closest_column, shortened
-from leakgauge.records.columns import Column, Native, Role, Task, Value
+from leakgauge.records.columns import Column, Hole, Native, Role, Task, Value
 from leakgauge.records.one_hot import require_one_hot
 from leakgauge.records.schema import Schema
 from leakgauge.records.units import MISSING_IDS, Units, plain_names
@@ -199,6 +200,22 @@ class Records:
     def as_codes(self) -> Records:
         """The same people with codes 0, 1, 2, … as the values of categorical columns; see `Schema.as_codes`."""
         return _unchecked(self.features, self.labels, self.schema.as_codes(), self.ids, self.persons)
+
+    def with_dates(self) -> Records:
+        """The same people, with points of time in place of texts of dates; see `Column.dates`.
+
+        A column comes out as it does where the same table is read from a CSV file, which has no text of its own.
+        """
+        columns, features = list(self.schema.columns), self.features.copy()
+        for place, column in enumerate(columns):
+            times = times_of(column.categories) if column.dates else None
+            if times is None:
+                continue
+            hole = Hole.NONE if np.isnan(times.days).any() else Hole.NAN
+            columns[place] = Column(column.name, role=column.role, dtype=times.dtype, hole=hole, unit=times.unit)
+            features[:, place] = times.days[features[:, place].astype(np.int64)]
+        schema = dataclasses.replace(self.schema, columns=tuple(columns))
+        return _unchecked(features, self.labels, schema, self.ids, self.persons)
 
     def middle(self) -> npt.NDArray[np.float64]:
         """The median of each column's numbers [d], 0 of a column without any; of codes it means nothing."""

@@ -14,7 +14,7 @@ from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import one_line, shapes
 from leakgauge.models.linear import Minimum, is_linear, minimum
 from leakgauge.records import Records
-from leakgauge.versions import judging, linear, sums
+from leakgauge.versions import judging, linear, others, sums
 
 PENALTIES = ("alpha", "C", "penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "class_weight", "positive")
 EXACT = 0.01
@@ -43,6 +43,8 @@ class Found(StrEnum):
     """Each of them."""
     MEAN = "mean"
     """Their mean, weighted by residuals where it comes from coefficients, which identifies no single record."""
+    SQUARES = "sum of squares"
+    """Their squares, summed over all columns about the mean of all entries: one number, which few candidates have."""
     NOTHING = "nothing"
     """The versions differ by no more than rounding and solvers leave, a hundredth of what a typical record makes."""
     CANNOT_TELL = "cannot tell"
@@ -66,7 +68,8 @@ class Trace:
         errors: of each true record, against the point nearest to it.
         labels_wrong: share of the true records of one point each whose label is wrong; for numbers the root mean square
             error; ``None`` if unknown.
-        ranks: of each true record among the candidates, by distance to the nearest point; 1 is the nearest.
+        ranks: of each true record among the candidates, by distance to the nearest point, of a sum of squares to its
+            own; 1 is the nearest.
         n_candidates: how many there are, the true record included.
     """
 
@@ -100,7 +103,8 @@ class VersionComparison:
             counted.
         notes: what limits the comparison.
         is_counted: whether files or caller say it; else it is the least that explains the difference.
-        not_compared: names of parts of the models that differ, and of which nothing was compared.
+        not_compared: names of parts of the models that differ and were not compared; in brackets the learned
+            attributes of a part whose others were compared, where no difference was found.
     """
 
     traces: tuple[Trace, ...]
@@ -174,6 +178,8 @@ class _Case:
     n_stated: int | None
     covariance: Floats | None
     training_labels: Any
+    n_gone: int | None = None
+    """By how many records the second version has fewer, as the files count; ``None`` where they do not."""
     notes: list[str] = field(default_factory=list)
 
     def at_least(self, n: int, note: str) -> None:
@@ -210,7 +216,7 @@ def compare_versions(
         records: training records of the first version where these are known: features, or a pair with their labels,
             from which it is measured what gradient the solvers left.
         truth: the removed records, features or a pair with labels: the comparison then says how well they were
-            reconstructed, and their ranks among the candidates.
+            reconstructed, and their ranks among the candidates. All that the files count, or ``n_changed`` beside them.
         candidates: features of further candidates for membership in the difference; the public records by default.
         n_records: training records of the first version, where neither ``records`` nor a scaler tells.
         n_changed: how many records were removed; by default what the files say, else as many as in ``truth``, else 1 is
@@ -220,7 +226,7 @@ def compare_versions(
 
     Raises:
         ModelError: the versions differ in more than their records (penalty, features, classes), or are not supported.
-        DataError: the tables, labels or numbers do not fit them.
+        DataError: the tables, labels or numbers do not fit them, or ``truth`` lacks removed records that files count.
 
     >>> from sklearn.linear_model import Ridge
     >>> X, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([1.0, 2.0, 2.0, 5.0])
@@ -253,7 +259,7 @@ def compare_versions(
     changed = max(removed or 0, stated or 0, 2 if removed == 0 else 1)  # one that replaced another: a difference of two
     misses = misses or bool(n_records and n_counted and n_records != n_counted)
     is_counted = bool(stated or (removed and not misses))
-    case = _Case(n, changed, is_counted, stated, _covariance(covariance), training_labels)
+    case = _Case(n, changed, is_counted, stated, _covariance(covariance), training_labels, removed)
     if removed == 0:
         case.is_counted = False
         case.notes.append(
@@ -268,15 +274,21 @@ def compare_versions(
     refused: list[linear.OtherEncodingError] = []
     not_compared: list[str] = []
     for place in places:
-        n_before = len(traces)
-        for reader in READERS:
+        here: list[Trace] = []
+        compared: set[str] = set()
+        for reader, attributes in READERS.items():
             try:
-                traces += [_judged(trace, place, true_labels) for trace in reader(place, case)]
+                read = [_judged(trace, place, true_labels) for trace in reader(place, case)]
+                here += read
+                compared |= set(attributes if read else ())
             except linear.OtherEncodingError as error:
                 refused.append(error)
                 case.notes.append(f"{place.name}: {error}")
-        if len(traces) == n_before and not _is_same(place.old, place.new):
+        traces += here
+        if not here and not others.is_same(place.old, place.new):
             not_compared.append(place.name)
+        left = _left_out(place, compared) if any(trace.found is Found.NOTHING for trace in here) else []
+        not_compared += [f"{place.name} ({', '.join(left)})"] if left else []
     if refused and not traces:
         raise refused[0]
     if not traces:
@@ -284,6 +296,8 @@ def compare_versions(
             f"versions of {type(old).__name__} are not supported; give linear or logistic regressions, Gaussian naive "
             "Bayes, nearest neighbours, support vector machines, or pipelines that end in one"
         )
+    if true is not None and not misses and n_changed is None:
+        _check_number(len(tables["truth"]), case)
     if not_compared:
         parts = ", ".join(not_compared)
         case.notes.append(f"not compared: {parts}; they differ between the versions and may reveal the removed records")
@@ -364,11 +378,11 @@ def _transformed(step: Any, views: Views) -> Views:
 def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
     """Training records of the first version, how many the second has fewer, and whether values are missing.
 
-    Scalers count the values of each column that are not missing: the largest difference is of the most complete ones.
-    No difference says nothing where values are missing. A step that is the same in both versions, beside others that
-    are not, was fitted on other records.
+    Support vector machines count records, and scalers the values of each column that are not missing: the largest
+    difference is of the most complete ones. No difference says nothing where values are missing. A step that is the
+    same in both versions, beside others that are not, was fitted on other records.
     """
-    differ = [place for place in places if not _is_same(place.old, place.new)]
+    differ = [place for place in places if not others.is_same(place.old, place.new)]
     counts: list[tuple[int, int]] = []
     misses = False
     for place in differ or places:
@@ -377,6 +391,8 @@ def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
             misses = misses or any(np.isnan(_dense(table)).any() for table in place.first.values())
         elif hasattr(place.old, "class_count_"):
             old, new = (np.atleast_1d(version.class_count_.sum()) for version in (place.old, place.new))
+        elif hasattr(place.old, "shape_fit_"):
+            old, new = (np.atleast_1d(version.shape_fit_[0]) for version in (place.old, place.new))
         else:
             continue
         misses = misses or len(old) > 1 or len(new) > 1
@@ -387,14 +403,27 @@ def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
     return max(n for n, _ in counts), None if misses and fewer == 0 else fewer, misses
 
 
-def _is_same(old: Any, new: Any) -> bool:
-    """Whether two fitted steps hold the same, byte for byte."""
-    import joblib
+def _left_out(place: _Place, compared: set[str]) -> list[str]:
+    """Learned attributes that differ and are neither compared nor what follows from rows and labels that are."""
+    if compared.issuperset(STORED_ROWS) and _labels_of_rows(place.old) is not None:
+        return []
+    return others.differing(place.old, place.new, compared)
 
-    try:
-        return bool(joblib.hash(old) == joblib.hash(new))
-    except Exception:  # what cannot be pickled cannot be compared
-        return False
+
+def _check_number(n_true: int, case: _Case) -> None:
+    """Of the true records, against what the files count.
+
+    Raises:
+        DataError: more are gone.
+    """
+    if not case.n_gone:
+        return
+    given = f"truth has {n_true} record{'s' if n_true > 1 else ''}, and the files count {case.n_gone} removed"
+    if n_true < case.n_gone:
+        raise DataError(f"{given}; give all that were removed")
+    if n_true > case.n_gone:
+        case.is_counted = False
+        case.notes.append(f"{given}: either others were added, or not all of these were removed")
 
 
 def _n_equal(public: Any, truth: Any) -> int:
@@ -465,7 +494,7 @@ def _count_by_gradient(
     """How many records the difference of gradients shows to be removed, beyond what is assumed."""
     if not difference.is_sure:
         return
-    if difference.is_one:
+    if difference.is_one and case.n_gone in (None, 1):
         case.n_changed, case.is_counted = 1, True
         return
     if exact and difference.rank > 1:
@@ -626,11 +655,50 @@ def _largest_ratio(size: Floats, floor: Floats) -> float:
     return float(np.divide(size, floor, out=np.full(len(floor), np.inf), where=floor > 0).max())
 
 
+def _of_gamma(place: _Place, case: _Case) -> Iterator[Trace]:
+    """What gamma="scale" says: one by the number of columns and the variance of all entries of the training matrix."""
+    if not all(map(_has_scale, (place.old, place.new))):
+        return
+    source, public = f"gamma of {place.name}", _dense(place.first["public"])
+    if not np.array_equal(public, _dense(place.second["public"]), equal_nan=True):  # entries in other units
+        is_same = np.isclose(place.old._gamma, place.new._gamma, rtol=others.SAME_NUMBER, atol=0)
+        yield _without_points(source, place.names, Found.NOTHING if is_same else Found.CANNOT_TELL)
+        return
+    middle = float(np.nanmean(_dense(place.first["records"]) if "records" in place.first else public))
+    old, new = (
+        sums.Moments(np.prod(one.shape_fit_), np.array([middle]), np.array([1 / (one.shape_fit_[1] * one._gamma)]))
+        for one in (place.old, place.new)
+    )
+    squares, floor = (float(one[0]) for one in sums.removed_squares(old, new)[1::2])  # about one mean
+    if old.n == new.n:
+        found = Found.NOTHING if abs(squares) <= floor else Found.CANNOT_TELL
+    else:
+        found = Found.SQUARES if squares > sums.SURE * floor else Found.CANNOT_TELL
+    trace = _without_points(source, place.names, found, abs(squares) / floor)
+    if found is not Found.SQUARES or case.n_changed > 1 or "truth" not in place.first:
+        yield trace
+        return
+    rows = [_dense(place.first[name]) for name in ("truth", "candidates" if "candidates" in place.first else "public")]
+    own, rest = (np.abs(sums.squares_of(one, middle, new.n) - squares) / squares for one in rows)
+    if not all(np.isfinite(one).all() for one in (own, rest)):
+        yield trace
+        return
+    yield replace(trace, ranks=tuple(judging.places(own, rest).tolist()), n_candidates=len(rest) + 1)
+
+
+def _has_scale(estimator: Any) -> bool:
+    """Whether gamma was set by the training records; it is 1 where all their entries are equal."""
+    has_shape = str(getattr(estimator, "gamma", None)) == "scale" and hasattr(estimator, "shape_fit_")
+    return has_shape and getattr(estimator, "_gamma", 0) not in (0, 1)
+
+
 def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
     attribute = next((name for name in STORED_ROWS if hasattr(place.old, name)), None)
     if attribute is None:
         return
     old, new = (_dense(getattr(version, attribute)) for version in (place.old, place.new))
+    if not (np.isfinite(old).all() and np.isfinite(new).all()):
+        return  # of an imputer: rows with missing values have no distance
     slope, shift, misfit = place.in_first_units("public")
     public = _dense(place.first["public"])
     used = (public.max(axis=0) > public.min(axis=0)) | ((slope == 1) & (shift == 0)).all()  # others have no known units
@@ -651,12 +719,12 @@ def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
         _require_larger(len(old) - len(new))
         n_added = int(gone.sum()) - (len(old) - len(new))
         if gone.any():
-            case.n_changed, case.is_counted = int(gone.sum()) + n_added, True
+            case.n_changed, case.is_counted, case.n_gone = int(gone.sum()) + n_added, True, int(gone.sum())
         if gone.any() and n_added:
             case.notes.append(f"{place.name} stores {n_added} other rows: records or their labels were replaced")
-        if not gone.any() and old_labels is None and not _predict_the_same(place):
+        if not gone.any() and "dual_coef_" in others.differing(place.old, place.new, ()):
             found = Found.CANNOT_TELL
-            case.notes.append(f"{place.name} stores the same rows, and predicts other values: labels may have changed")
+            case.notes.append(f"{place.name} stores the same rows, and other weights: labels may have changed")
     elif gone.any():
         found = Found.CANNOT_TELL
         case.notes.append(
@@ -677,13 +745,6 @@ def _labels_of_rows(estimator: Any) -> Floats | None:
     return None
 
 
-def _predict_the_same(place: _Place) -> bool:
-    """Whether both versions predict the same of public records, to six digits."""
-    with user_code(place.name, "predict"):
-        old, new = place.old.predict(place.first["public"]), place.new.predict(place.second["public"])
-        return bool(np.allclose(old, new, rtol=1e-6, atol=1e-6 * np.abs(old).max(initial=0.0)))
-
-
 def _stored_labels(estimator: Any, gone: Any) -> tuple[Any, ...] | None:
     if hasattr(estimator, "n_support_") and hasattr(estimator, "classes_"):
         return tuple(np.repeat(estimator.classes_, estimator.n_support_)[gone].tolist())
@@ -694,8 +755,14 @@ def _stored_labels(estimator: Any, gone: Any) -> tuple[Any, ...] | None:
     return tuple((np.asarray(estimator.classes_)[labels] if hasattr(estimator, "classes_") else labels).tolist())
 
 
-READERS: Sequence[Callable[[_Place, _Case], Iterator[Trace]]] = (_of_coefficients, _of_scalers, _of_classes, _of_rows)
-"""What reads one kind of place each."""
+READERS: Mapping[Callable[[_Place, _Case], Iterator[Trace]], Sequence[str]] = {
+    _of_coefficients: ("coef_", "intercept_", "n_iter_"),
+    _of_scalers: ("mean_", "var_", "scale_", "n_samples_seen_"),
+    _of_classes: ("class_count_", "theta_", "var_"),
+    _of_gamma: ("_gamma",),
+    _of_rows: (*STORED_ROWS, "_tree"),
+}
+"""What reads one kind of place each, and the learned attributes that it compares or that follow from these."""
 
 
 def _judged(trace: Trace, place: _Place, true_labels: Any) -> Trace:
@@ -737,6 +804,7 @@ def _told(trace: Trace) -> str:
             text += f", error {numbers[0]:.3f} sd (guess {numbers[1]:.3f})"
         elif not np.isnan(numbers[2]):  # no column is numeric
             text += f", categories {numbers[2]:.3f} right (guess {numbers[3]:.3f})"
+    if trace.ranks:
         text += f", rank {', '.join(map(str, trace.ranks))} of {trace.n_candidates} candidates"
     return text
 

@@ -103,7 +103,15 @@ def ranks(points: Floats, truth: Floats, others: Floats, public: Floats) -> Indi
     def distances(rows: Floats) -> Floats:
         return np.asarray(reconstructed.query(placed(rows))[0])
 
-    own, rest = distances(truth), distances(others)
+    return places(distances(truth), distances(others))
+
+
+def places(own: Floats, rest: Floats) -> Indices:
+    """Rank of each distance ``[t]`` among others ``[c]``, 1 for the smallest; equal ones count as smaller.
+
+    >>> places(np.array([0.5, 2.0]), np.array([1.0, 2.0])).tolist()
+    [1, 3]
+    """
     return np.asarray(
         (rest[None] <= own[:, None] * (1 + SAME_DISTANCE) + SAME_DISTANCE).sum(axis=1) + 1, dtype=np.int64
     )

@@ -30,9 +30,9 @@ class Removals:
         categories: share of categories that are right; ``None`` without categorical columns.
         guess_categories: of the most frequent public categories.
         labels_wrong: mean share of wrong labels, or mean error of numbers; ``None`` if unknown.
-        ranked_first: how often the removed record is the candidate nearest to the reconstruction.
+        ranked_first: how often the removed record is the candidate nearest to what was found.
         n_candidates: how many candidates there were, the removed record included.
-        n_reconstructed: in how many removals there is a reconstruction; in the others the rank is not first.
+        n_reconstructed: in how many removals there is a reconstruction; where there is no rank either, it is not first.
     """
 
     source: str
@@ -64,7 +64,7 @@ def over_removals(comparisons: Sequence[VersionComparison], *, confidence: float
 
 
 def _summary(traces: list[Trace], confidence: float) -> Removals:
-    found = [trace for trace in traces if trace.errors]
+    found = [trace for trace in traces if trace.ranks]
     ranked = [rank for trace in found for rank in trace.ranks]
     n = len(traces) - len(found) + len(ranked)
     wrong = [trace.labels_wrong for trace in found if trace.labels_wrong is not None]
@@ -84,7 +84,7 @@ def _summary(traces: list[Trace], confidence: float) -> Removals:
         float(np.mean(wrong)) if wrong else None,
         clopper_pearson(sum(rank == 1 for rank in ranked), n, confidence=confidence),
         max((trace.n_candidates for trace in found), default=0),
-        len(found),
+        sum(len(trace.errors) > 0 for trace in found),
     )
 
 

@@ -102,6 +102,19 @@ def _rounding(moments: Moments) -> Any:
     return 4 * np.finfo(moments.mean.dtype).eps * np.sqrt(np.maximum(moments.n, 1)) + moments.misfit
 
 
+def squares_of(rows: Floats, middle: float, n: int) -> Floats:
+    """What each record ``[m, d]`` adds to the squares of all entries of a matrix about their mean, if n are left of it.
+
+    By Σ(xⱼ − m)² = n·v' + n(m' − m)² over these, and n(m' − m) = −S, it is Σ(xⱼ − m)² + S²/n over the removed entries,
+    with S = Σ(xⱼ − m). It is the difference of both sums, each the number of entries times their variance.
+
+    >>> 4 * 2.1875 - 3 * (2 / 3), squares_of(np.array([[4.0]]), 1.75, 3).tolist()  # of 0, 1, 2 and 4
+    (6.75, [6.75])
+    """
+    centred = rows - middle
+    return np.asarray((centred**2).sum(axis=1) + centred.sum(axis=1) ** 2 / n)
+
+
 def rows_gone(old: Floats, new: Floats, misfit: float = 0.0) -> Flags:
     """Which stored rows ``[n]`` the second version holds fewer times, both ``[., d]`` in the units of the first.
 

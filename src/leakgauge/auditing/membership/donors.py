@@ -1,9 +1,11 @@
-"""Whose numbers an imputer of nearest neighbours fills in, where outputs tell the filled-in number to its last digits.
+"""Whose numbers an imputer fills in, where outputs tell the filled-in number to its last digits.
 
-A record without a number is answered with the mean of those of its k nearest training records. Who knows the candidates
-looks for the k among its nearest ones that have this mean. With numbers of many digits only one choice does; where
-several do, a choice is the likelier the nearer it is, as each candidate nearer than its furthest donor would be one,
-had it been a training record. What queries say of a candidate adds up.
+Nearest neighbours: a record without a number is answered with the mean of those of its k nearest training records. Who
+knows the candidates looks for the k among its nearest ones that have this mean. With numbers of many digits only one
+choice does; where several do, a choice is the likelier the nearer it is, as each candidate nearer than its furthest
+donor would be one, had it been a training record. What queries say of a candidate adds up.
+
+Models of each column by the others: trees, or a single neighbour, give a training record its own number back.
 """
 
 from __future__ import annotations
@@ -31,6 +33,12 @@ others where weights are inverse distances."""
 
 TOLERANCE = 1e-9
 """Standard deviations by which a mean may be off."""
+
+CLOSE = 1e-3
+"""Standard deviations from its own number at which what is filled in says little of a candidate."""
+
+MOST_MODELLED = 4
+"""Columns filled in by models of the others, of those with most values."""
 
 NEAREST = 1e-150
 """Smallest distance, whose inverse is still a number."""
@@ -71,6 +79,32 @@ def scores_of_donors(imputer: Any, X: Floats, columns: Flags) -> Floats:
         right = np.abs(means - filled[:, None]) <= TOLERANCE * np.nanstd(X[:, place])
         np.add.at(found, near, np.where(known, choices.evidence(right), 0.0))
     return np.asarray(np.maximum(0.0, 2 * expit(found) - 1))
+
+
+def scores_of_own_numbers(imputer: Any, X: Floats, columns: Flags) -> Floats:
+    """How sure it is that each candidate's own number is filled in where it is left out ``[n]``.
+
+    Args:
+        imputer: a fitted IterativeImputer.
+        X: what it sees of the candidates ``[n, d]``.
+        columns: of which outputs tell what is filled in ``[d]``.
+    """
+    gap = imputer.missing_values if isinstance(imputer.missing_values, int | float | np.number) else np.nan
+    kept: Flags = np.asarray(~np.isnan(imputer.initial_imputer_.statistics_) | bool(imputer.keep_empty_features))
+    told, found = np.flatnonzero(columns & kept), np.zeros(len(X))
+    for place in told[np.argsort(-n_values(X[:, told]), kind="stable")][:MOST_MODELLED]:
+        own, asked = X[:, place], X.copy()
+        asked[:, place] = gap
+        filled = np.asarray(imputer.transform(asked), dtype=np.float64)[:, kept[:place].sum()]
+        known: Flags = np.asarray(~np.isnan(own) & (own != gap))
+        spread = float(own[known].std()) if known.any() else 0.0
+        if spread == 0:
+            continue
+        _, which, times = np.unique(filled, return_inverse=True, return_counts=True)
+        by_chance = np.log(len(X) / times[which])  # of others that number may be as well
+        off = np.maximum(np.abs(filled - own) / spread, TOLERANCE)
+        found += np.where(known, np.minimum(np.log1p(CLOSE / off), by_chance), 0.0)
+    return np.asarray(2 * expit(found) - 1)
 
 
 class _Choices(NamedTuple):

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leakgauge.arrays import Flags, Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.membership.shares import shares
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
@@ -22,14 +26,23 @@ from leakgauge.inspecting.walking import walk
 N_ASKED = 50
 """Candidates whose numbers are moved or taken away, evenly spread: each group that a step knows may have its own."""
 
-FAR_ABOVE, FAR_BELOW = 1e3, -2e3
-"""Standard deviations from the mean, where whatever clips does."""
+MOST_COLUMNS = 16
+"""Columns of which each is changed by itself, those with the most different numbers first."""
 
-MOST_NUMBERS = 100
-"""Of an array that are looked for, evenly spread."""
+BESIDE, FAR_ABOVE, FAR_BELOW = 0.1, 1e3, -2e3
+"""Standard deviations from the mean: a line is told beside it, and far away whatever clips does so."""
+
+MOST_NUMBERS = 300
+"""Of an attribute that are looked for in a column, evenly spread."""
 
 ROUNDING = 1e-9
-"""Standard deviations by which numbers may be off."""
+"""Standard deviations by which numbers, and places on a line, may be off."""
+
+BENT = 1e-6
+"""Share by which an answer is off a line, at least, where it is on none."""
+
+MOST_DEPTH = 20
+"""Of objects within objects whose numbers are moved."""
 
 
 def is_own(part: Any) -> bool:
@@ -56,25 +69,43 @@ def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int) ->
         return found
     settings = step.get_params(deep=False)
     fractions = (0.5, *sorted(_fractions(settings.values(), n_train) - {0.5}))
-    probes: list[Any] | None = None
+    kept, others = list[_Probe](), _probes(step, seen)
     for name, value in vars(step).items():
-        if name in settings:
-            continue
-        held = list(_numbers(value))
-        if held and probes is None:
-            probes = list(_probes(step, seen))
-        if not held or not _matters(step, name, value, probes or []):
-            continue
-        for numbers in held:
-            aligned = numbers.ndim in (1, 2) and numbers.shape[-1] == len(columns)
-            for place in np.flatnonzero(columns):
-                of_column = np.ravel(numbers[..., place] if aligned else numbers)
-                of_column = np.unique(of_column[np.isfinite(of_column)])
-                of_column = of_column[:: max(1, math.ceil(len(of_column) / MOST_NUMBERS))]
-                values = seen.matrix[:, place]
-                tolerance = ROUNDING * float(np.nanstd(values))
-                np.maximum(found, shares(values, of_column, tolerance, fractions), out=found)
+        held = [] if name in settings or name == "n_features_in_" else list(_numbers(value))
+        of_attribute = _scores_of(value, held, seen, columns, fractions)
+        if (of_attribute > found).any() and _matters(step, name, held, lambda: _again(kept, others)):
+            np.maximum(found, of_attribute, out=found)
     return found
+
+
+def _scores_of(
+    value: Any, held: Sequence[NDArray[Any]], seen: RecordsSeen, columns: Flags, fractions: Sequence[float]
+) -> Floats:
+    """How sure it is that each candidate's number is one that an attribute holds, in its own column or in all."""
+    found = np.zeros(len(seen))
+    if not held:
+        return found
+    assert seen.matrix is not None
+    aligned, together = _aligned(value, seen.table, len(columns)), np.concatenate([np.ravel(one) for one in held])
+    for place in np.flatnonzero(columns & ~np.isnan(seen.matrix).all(axis=0)):
+        numbers = np.ravel(together if aligned is None else aligned[..., place]).astype(np.float64)
+        numbers = np.unique(numbers[np.isfinite(numbers)])
+        numbers = numbers[:: max(1, math.ceil(len(numbers) / MOST_NUMBERS))]
+        values = seen.matrix[:, place]
+        np.maximum(found, shares(values, numbers, ROUNDING * float(np.nanstd(values)), fractions), out=found)
+    return found
+
+
+def _aligned(value: Any, table: Any, n_columns: int) -> NDArray[Any] | None:
+    """What has numbers for each column of a table, in their order ``[..., d]``; ``None`` where it is something else."""
+    names = list(getattr(table, "columns", range(n_columns)))
+    if isinstance(value, np.ndarray):
+        is_so = value.ndim in (1, 2) and value.shape[-1] == n_columns and value.dtype.kind in "fiu"
+        return value if is_so else None
+    if not hasattr(value, "iloc") or list(getattr(value, "columns", value.index)) != names:
+        return None
+    numbers = np.asarray(value)
+    return numbers if numbers.dtype.kind in "fiu" else None
 
 
 def _fractions(settings: Any, n_train: int) -> set[float]:
@@ -86,86 +117,236 @@ def _fractions(settings: Any, n_train: int) -> set[float]:
     return {math.modf((n_train - 1) * one)[0] for one in shares} - {0.0}
 
 
-def _numbers(value: Any) -> Iterator[Floats]:
-    """All arrays of decimals that something holds."""
+def _numbers(value: Any) -> Iterator[NDArray[Any]]:
+    """All arrays of numbers that something holds."""
     for place in walk(value, None, lambda _: True):
-        if isinstance(place.value, np.ndarray) and place.value.dtype.kind == "f" and place.value.size:
-            yield place.value.astype(np.float64)
+        if isinstance(place.value, np.ndarray) and place.value.dtype.kind in "fiu" and place.value.size:
+            yield place.value
 
 
-def _probes(step: Any, seen: RecordsSeen) -> Iterator[Any]:
-    """Tables about which a step answers otherwise than a line, or fills in numbers."""
-    rows = np.unique(np.linspace(0, len(seen) - 1, N_ASKED).astype(int))
+class _Probe(NamedTuple):
+    """Rows with numbers at the mean, the same beside it, and changed in some way.
+
+    Args:
+        table: all of them.
+        ways: to which the numbers are changed, in standard deviations from the mean; NaN for none.
+        before: what the step answers, as :func:`_places` has it.
+        told: which of these answers tell something that a line does not.
+    """
+
+    table: Any
+    ways: tuple[float, ...]
+    before: Floats
+    told: Flags
+
+
+def _again(kept: list[_Probe], others: Iterator[_Probe]) -> Iterator[_Probe]:
+    """Those that were made, and then others, which are kept."""
+    yield from kept
+    for one in others:
+        kept.append(one)
+        yield one
+
+
+def _probes(step: Any, seen: RecordsSeen) -> Iterator[_Probe]:
+    """Changes about which a step answers otherwise than a line, or fills in numbers.
+
+    All columns are changed, and then one at a time: where each group has its own number, the group must stay.
+    """
     assert seen.matrix is not None
-    known: Flags = np.asarray(~np.isnan(seen.matrix).all(axis=0))
-    middle, spread = np.zeros((2, len(known)))
-    middle[known] = np.nanmean(seen.matrix[:, known], axis=0)
-    spread[known] = np.nanstd(seen.matrix[:, known], axis=0)
-    tables = [_with(seen.table, rows, known, middle + way * spread) for way in (0.0, FAR_ABOVE, FAR_BELOW)]
-    near, above, below = (_output(step, table) for table in tables)
-    if near is not None and above is not None and below is not None:
-        with np.errstate(invalid="ignore"):
-            up, down = (above - near) / FAR_ABOVE, (below - near) / FAR_BELOW
-            bends = np.abs(up - down) > 1e-6 * np.maximum(np.abs(up), np.abs(down))
-        if bends.any():
-            yield from tables[1:]
-    empty = _with(seen.table, rows, known, np.full(len(known), np.nan))
-    filled = _output(step, empty)
-    if filled is not None and np.isfinite(filled).any():
-        yield empty
+    rows = np.unique(np.linspace(0, len(seen) - 1, N_ASKED).astype(int))
+    known = np.flatnonzero(~np.isnan(seen.matrix).all(axis=0))
+    most_first = known[np.argsort([-len(np.unique(seen.matrix[:, one])) for one in known], kind="stable")]
+    for places in (known, *(most_first[:MOST_COLUMNS, None] if len(known) > 1 else ())):
+        middle, spread = np.nanmean(seen.matrix[:, places], axis=0), np.nanstd(seen.matrix[:, places], axis=0)
+        for ways in ((FAR_ABOVE, FAR_BELOW), (np.nan,)):
+            numbers = middle + np.repeat((0.0, BESIDE, *ways), len(rows))[:, None] * spread
+            table = _with(seen.table, np.tile(rows, 2 + len(ways)), places, numbers)
+            found = None if table is None else _places(step, table, ways)
+            if found is None:
+                continue
+            before, told = found
+            if told.any():
+                yield _Probe(table, ways, before, told)
 
 
-def _with(table: Any, rows: Any, known: Flags, values: Floats) -> Any:
-    """Some rows with other numbers, the same in all; ``None`` for tables that are neither arrays nor data frames."""
+def _with(table: Any, rows: Indices, places: Indices, numbers: Floats) -> Any:
+    """Some rows with other numbers in some columns; ``None`` for what is neither an array nor a data frame."""
     if hasattr(table, "iloc"):
-        some = table.iloc[rows].copy()
-        for place in np.flatnonzero(known):
-            some.isetitem(place, np.full(len(rows), values[place]))
+        some = table.iloc[rows].reset_index(drop=True)
+        for place, values in zip(places, numbers.T, strict=True):
+            some.isetitem(place, values)
         return some
     if isinstance(table, np.ndarray) and table.dtype.kind in "fiuO":
         some = table[rows].astype(object if table.dtype.kind == "O" else np.float64)
-        some[:, known] = values[known]
+        some[:, places] = numbers
         return some
     return None
 
 
-def _output(step: Any, table: Any) -> Floats | None:
-    """What a step makes of a table, as far as these are numbers; ``None`` where it takes none of this kind."""
-    if table is None:
+def _places(step: Any, table: Any, ways: Sequence[float]) -> tuple[Floats, Flags] | None:
+    """Which numbers would have had the answers about changed ones, were the step the line that it is at the mean.
+
+    This is what outputs tell: what scales all of them does not change it. Where the step answers the same about the
+    first two, the answers themselves.
+
+    Returns:
+        The numbers ``[m, n, k]``, and which of them say more than that it is a line; ``None`` where it takes no such
+        table.
+    """
+    output = _output(step, table)
+    if output is None:
         return None
+    near, beside, *changed = np.split(output, 2 + len(ways))
+    with np.errstate(all="ignore"):
+        slope, moved, far = beside - near, np.array(changed), np.array(ways)[:, None, None]
+        places = np.where(slope == 0, moved, BESIDE * (moved - near) / slope)
+        off = np.where(slope == 0, moved != near, np.isnan(far) | (np.abs(places - far) > BENT * np.abs(far)))
+    return places, off & np.isfinite(places)
+
+
+def _output(step: Any, table: Any) -> Floats | None:
+    """What a step makes of a table ``[n, k]``, NaN for what is no number; ``None`` where it takes none of this kind."""
     try:
-        output = step.transform(table)
-        output = output.toarray() if hasattr(output, "toarray") else np.asarray(output)
-        return np.asarray(output, dtype=np.float64)
+        output = step.transform(table.copy())
+        output = output.toarray() if hasattr(output, "toarray") else output
+        by_column = hasattr(output, "iloc") and output.ndim == 2
+        columns = (
+            [output.iloc[:, place] for place in range(output.shape[1])] if by_column else _columns(output, len(table))
+        )
+        return np.column_stack([_as_numbers(one) for one in columns]).reshape(len(table), -1)
     except Exception:  # code of the user's, which may raise anything
         return None
 
 
-def _matters(step: Any, name: str, value: Any, probes: list[Any]) -> bool:
-    """Whether the output about one of some tables depends on the numbers in an attribute."""
-    other = copy.copy(step)
+def _columns(output: Any, n: int) -> Any:
+    return np.asarray(output).reshape(n, -1).T
+
+
+def _as_numbers(column: Any) -> Floats:
+    """A column as decimals: NaN for all of a column of texts, which a step may pass on."""
     try:
-        setattr(other, name, _moved(value))
-    except Exception:  # an object that is no container of numbers, or that cannot be set
-        return False
-    for table in probes:
-        before, after = _output(step, table), _output(other, table)
-        if before is not None and after is not None and not np.array_equal(before, after, equal_nan=True):
-            return True
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.full(len(column), np.nan)
+
+
+def _matters(step: Any, name: str, held: Sequence[NDArray[Any]], probes: Callable[[], Iterable[_Probe]]) -> bool:
+    """Whether what the outputs tell depends on the numbers in an attribute.
+
+    Decimals alone are moved first: sizes and places, among whole numbers, may not be.
+    """
+    for kinds in ("f", "fiu")[: 1 + any(one.dtype.kind != "f" for one in held)]:
+        other = _Moving(kinds).attribute(step, name)
+        for probe in probes() if other is not None else ():
+            found = _places(other, probe.table, probe.ways)
+            if found is None or found[0].shape != probe.before.shape:
+                continue
+            off = np.abs(found[0] - probe.before) > ROUNDING * np.maximum(1.0, np.abs(probe.before))
+            if (off & probe.told).any():
+                return True
     return False
 
 
-def _moved(value: Any) -> Any:
-    """The same with other numbers."""
-    if isinstance(value, Mapping):
-        return type(value)({key: _moved(one) for key, one in value.items()})  # type: ignore[call-arg]
-    if isinstance(value, list | tuple):
-        return type(value)([_moved(one) for one in value])
-    if isinstance(value, str | bool) or value is None:
-        return value
-    if isinstance(value, int | float | np.number) or hasattr(value, "dtype"):
-        return value * 1.001 + 0.001
-    if hasattr(value, "select_dtypes"):
-        numbers = value.select_dtypes("number")
-        return value.assign(**{name: numbers[name] * 1.001 + 0.001 for name in numbers})
-    raise TypeError
+class _Moving:
+    """Makes the same with other numbers, and leaves what is given as it is.
+
+    Args:
+        kinds: of numbers that are moved, as NumPy has them.
+    """
+
+    def __init__(self, kinds: str) -> None:
+        self.kinds, self.made, self.kept = kinds, dict[int, Any](), list[Any]()
+
+    def attribute(self, step: Any, name: str) -> Any:
+        """A copy of a step, with other numbers in one attribute; ``None`` where that cannot be."""
+        other = _copied(step)
+        if other is None:
+            return None
+        vars(other)[name] = self(vars(step)[name])
+        return other
+
+    def __call__(self, value: Any, depth: int = 0) -> Any:
+        """The same with other numbers, as far as it can be copied."""
+        if isinstance(value, bool | int | float | np.generic):
+            kind = np.asarray(value).dtype.kind
+            return _other(value) if kind in self.kinds else value
+        if value is None or isinstance(value, str | bytes | type | types.ModuleType) or depth > MOST_DEPTH:
+            return value
+        if id(value) not in self.made:
+            self.kept.append(value)  # an object that is gone would leave its number to the next
+            try:
+                self.made[id(value)] = self._other_object(value, depth + 1)
+            except Exception:  # of code of the user's, which may raise anything
+                self.made[id(value)] = value
+        return self.made[id(value)]
+
+    def _other_object(self, value: Any, depth: int) -> Any:
+        if isinstance(value, Mapping):
+            held = {key: self(one, depth) for key, one in value.items()}
+            if not hasattr(value, "update"):
+                return held
+            other: Any = copy.copy(value)
+            other.update(held)
+            return other
+        if isinstance(value, list | tuple | set | frozenset | deque):
+            make = getattr(type(value), "_make", type(value))  # of tuples with names
+            return make([self(one, depth) for one in value])
+        if hasattr(value, "isetitem"):
+            other = value.copy()
+            for place in range(value.shape[1]):
+                other.isetitem(place, self._array(value.iloc[:, place], depth))
+            return other
+        if hasattr(value, "dtype") and not hasattr(value, "tocoo"):
+            return self._array(value, depth)
+        if isinstance(value, partial):
+            return type(value)(self(value.func, depth), *self(value.args, depth), **self(value.keywords, depth))
+        if isinstance(value, types.MethodType):
+            return types.MethodType(value.__func__, self(value.__self__, depth))
+        if isinstance(value, types.FunctionType):
+            cells = [types.CellType(self(cell.cell_contents, depth)) for cell in value.__closure__ or ()]
+            defaults = self(value.__defaults__, depth)
+            function = types.FunctionType(value.__code__, value.__globals__, value.__name__, defaults, tuple(cells))
+            function.__kwdefaults__ = self(value.__kwdefaults__, depth)
+            return function
+        return self._with_attributes(value, depth)
+
+    def _array(self, value: Any, depth: int) -> Any:
+        """An array, a series or a tensor with other numbers."""
+        kind = getattr(value.dtype, "kind", "f" if getattr(value.dtype, "is_floating_point", False) else "i")
+        if kind in self.kinds:
+            return _other(value)
+        if kind != "O":
+            return value
+        if hasattr(value, "map"):
+            return value.map(lambda one: self(one, depth))
+        other = value.copy()
+        for place, one in np.ndenumerate(value):
+            other[place] = self(one, depth)
+        return other
+
+    def _with_attributes(self, value: Any, depth: int) -> Any:
+        other = _copied(value)
+        if other is None:
+            return value
+        self.made[id(value)] = other
+        for name, one in getattr(value, "__dict__", {}).items():
+            vars(other)[name] = self(one, depth)
+        for name in {one for kind in type(value).__mro__ for one in np.atleast_1d(getattr(kind, "__slots__", ()))}:
+            if hasattr(value, name) and name not in ("__dict__", "__weakref__"):
+                object.__setattr__(other, name, self(getattr(value, name), depth))
+        return other
+
+
+def _copied(value: Any) -> Any:
+    """A copy of an object that has nothing of its own in common with it; ``None`` where there is none."""
+    try:
+        other = copy.copy(value)
+    except Exception:  # of code of the user's, which may raise anything
+        return None
+    shared = hasattr(value, "__dict__") and vars(other) is vars(value)
+    return None if other is value or shared else other
+
+
+def _other(numbers: Any) -> Any:
+    return numbers * 1.001 + 0.001

@@ -12,7 +12,9 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import partial
+from copy import copy
+from functools import cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,14 +22,15 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
-from leakgauge.auditing.membership.donors import n_values, scores_of_donors
+from leakgauge.auditing.membership.donors import n_values, scores_of_donors, scores_of_own_numbers
+from leakgauge.auditing.membership.means import scores_of_encodings, scores_of_leaves
 from leakgauge.auditing.membership.own_steps import is_own, scores_of_own
 from leakgauge.auditing.membership.shares import shares
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, answers
-from leakgauge.models.sklearn import fit, has_learned, name_of, parts_of, steps_of, wrap
+from leakgauge.models.sklearn import fit, has_learned, last_step, name_of, parts_of, steps_of, wrap
 from leakgauge.records.columns import FLOATS, INTEGERS, Column
 from leakgauge.training.learners import SklearnLearner
 
@@ -43,6 +46,9 @@ MOST_NODES = 1023
 MOST_HELD = 100
 """Numbers of a column that are looked for, evenly spread."""
 
+MOST_EDGES, MOST_BETWEEN = 64, 1000
+"""Edges of bins that are looked for, of those that outputs tell, and candidates about whom these are."""
+
 FEW_TREES = 20
 """Trees of an ensemble whose thresholds are looked at one by one; of more, records beside thresholds show enough."""
 
@@ -56,7 +62,8 @@ SMOOTH, NUDGE = 0.5, 1e-6
 """Share of the candidates about whom answers change with a column that is moved by so many standard deviations, at
 least, where they tell its numbers to the last digits."""
 
-FILLING = ("KNNImputer",)
+FILLING = {"KNNImputer": scores_of_donors, "IterativeImputer": scores_of_own_numbers}
+"""Imputers that are asked what they fill in, and how sure it is that it is a candidate's number."""
 
 SELECTING = "get_support"
 """A method of those who select columns."""
@@ -90,6 +97,10 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
     job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
     schema = job.records.schema
 
+    @cache
+    def table() -> Any:
+        return schema.decode(candidates.features[:: max(1, len(candidates) // MOST_BETWEEN)])
+
     def as_seen(columns: Flags | bool) -> RecordsSeen:
         """The candidates, all with the same in the other columns."""
         features = np.where(columns, candidates.features, candidates.features[0])
@@ -103,31 +114,35 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
     whole, smooth = (as_seen(True), as_seen(_answering(case, _nudged, SMOOTH))) if asked else (None, None)
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
-    told, found = dict[tuple[int, str], Flags](), np.zeros((len(job.subsets), len(candidates)))
+    told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):
         records = job.records[job.subsets.row(place)]
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         for which, one in enumerate(storing):
             fitted = _fitted(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
+            binned = {} if one.of_labels else _binned(fitted, table)
+            if not one.of_labels:
+                for step, as_given in _encoders(fitted, seen[False]):
+                    own = np.asarray(schema.decode_labels(candidates.labels))
+                    np.maximum(scores, scores_of_encodings(step, as_given.table, own, np.asarray(y)), out=scores)
             for read, part, matrix in _readable(fitted, seen[one.of_labels]):
-                named = which, part.path
+                named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
                 if named not in told:
                     told[named] = is_told(fitted, part.value, matrix, lambda: schema.decode(empty))
-                np.maximum(scores, read(part.value, np.where(told[named], matrix, np.nan)), out=scores)
+                holds = binned.get(id(part.value), part.value)
+                np.maximum(scores, read(holds, np.where(told[named], matrix, np.nan)), out=scores)
             if whole is not None and smooth is not None and not one.of_labels:
                 varying = dict(_asked(fitted, smooth))
                 for step, all_of_them in _asked(fitted, whole):
                     X, varied = all_of_them.matrix, varying[step].matrix if step in varying else None
                     if X is None or varied is None or X.shape != varied.shape:
                         continue
-                    told_of = n_values(varied) > 1
-                    np.maximum(
-                        scores,
-                        scores_of_donors(step, X, told_of)
-                        if _fills(step)
-                        else scores_of_own(step, all_of_them, told_of, len(records)),
-                        out=scores,
-                    )
+                    told_of, filling = n_values(varied) > 1, _filling(step)
+                    if filling is not None:
+                        sure = filling(step, X, told_of)
+                    else:
+                        sure = scores_of_own(step, all_of_them, told_of, len(records))
+                    np.maximum(scores, sure, out=scores)
     return SomeScores(everyone, found)
 
 
@@ -159,6 +174,50 @@ def is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) ->
     return told
 
 
+def _binned(fitted: Any, table: Callable[[], Any]) -> dict[int, Any]:
+    """Steps that put numbers in bins, by identity, as copies without the edges that outputs do not tell.
+
+    Outputs stay the same where such an edge is moved into its bin; the outermost are not read at all.
+
+    Args:
+        fitted: all that was fitted.
+        table: gives candidates.
+    """
+    found = {}
+    for place in walk(fitted, None, lambda place: not _is_binning(place.value)):
+        if not (_is_binning(place.value) and has_learned(place.value)):
+            continue
+        held, told = place.value.bin_edges_, [np.full(len(edges), np.nan) for edges in place.value.bin_edges_]
+        inner = [(column, at) for column, edges in enumerate(held) for at in range(1, len(edges) - 1)]
+        for column, at in islice(_telling(inner, held, partial(_output, fitted, table())), MOST_EDGES):
+            told[column][at] = held[column][at]
+        found[id(place.value)] = copy(place.value)
+        found[id(place.value)].bin_edges_ = told
+    return found
+
+
+def _telling(edges: Sequence[tuple[int, int]], held: Any, output: Callable[[], Floats]) -> Iterator[tuple[int, int]]:
+    """Those edges, as column and place, with which an output changes: halves of those that change it together."""
+    own, before = [held[column][at] for column, at in edges], output()
+    moved = [(held[column][at] + held[column][at + 1]) / 2 for column, at in edges]
+    for (column, at), value in zip(edges, moved, strict=True):
+        held[column][at] = value
+    try:
+        same = np.array_equal(output(), before)
+    finally:
+        for (column, at), value in zip(edges, own, strict=True):
+            held[column][at] = value
+    if same or len(edges) == 1:
+        yield from () if same else edges
+        return
+    for half in (edges[: len(edges) // 2], edges[len(edges) // 2 :]):
+        yield from _telling(half, held, output)
+
+
+def _is_binning(part: Any) -> bool:
+    return _named(part, ("KBinsDiscretizer",))
+
+
 def _output(fitted: Any, table: Any) -> Floats:
     ask = next(getattr(fitted, name) for name in ("transform", "predict_proba", "predict") if hasattr(fitted, name))
     output = ask(table)
@@ -183,8 +242,10 @@ def _storing(estimator: Any) -> list[_Storing]:
         found = [_Storing(estimator) if one.estimator is estimator.regressor else one for one in inner]
         return found + [_Storing(estimator.transformer, of_labels=True)] * _stores(estimator.transformer)
     *steps, last = steps_of(estimator)
-    if _stores(last):
-        return [_Storing(estimator)]
+    if _stores(last) or any(
+        _is_binning(part) for step in steps if hasattr(step, "get_params") for part in parts_of(step)
+    ):
+        return [_Storing(estimator)]  # which bins differ for what comes next is seen in its outputs
     from sklearn.pipeline import make_pipeline
 
     before = [step for step in steps if hasattr(step, "transform")]  # not what draws records anew
@@ -194,8 +255,8 @@ def _storing(estimator: Any) -> list[_Storing]:
 def unread(estimator: Any) -> list[str]:
     """The classes of parts of an estimator that may store what is not looked for.
 
-    All but scikit-learn's and ours, and imputers of nearest neighbours: these are read where outputs tell what they
-    fill in to its last digits.
+    All but scikit-learn's and ours, and some imputers: these are read where outputs tell what they fill in to its last
+    digits.
 
     >>> from sklearn.linear_model import Ridge
     >>> unread(Ridge())
@@ -209,16 +270,18 @@ def unread(estimator: Any) -> list[str]:
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
-    return any(_reader(part) or _is_asked(part) or _is_few_trees(part) or _has_middles(part) for part in parts)
+    ways = (_reader, _is_asked, _is_few_trees, _has_middles, _is_encoder)
+    return any(way(part) for part in parts for way in ways)
 
 
 def _is_asked(part: Any) -> bool:
-    """Whether what it stores is found by asking it: an imputer of nearest neighbours, or a step of the user's own."""
-    return _fills(part) or (is_own(part) and _reader(part) is None)
+    """Whether what it stores is found by asking it: one of some imputers, or a step of the user's own."""
+    return _filling(part) is not None or (is_own(part) and _reader(part) is None)
 
 
-def _fills(part: Any) -> bool:
-    return _named(part, FILLING)
+def _filling(part: Any) -> Callable[[Any, Floats, Flags], Floats] | None:
+    """How candidates are looked for in what it fills in, if it does."""
+    return next((sure for name, sure in FILLING.items() if _named(part, (name,))), None)
 
 
 def _is_few_trees(part: Any) -> bool:
@@ -272,7 +335,7 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
 
     What selects columns says no more than which.
     """
-    bends = _bends(fitted)
+    bends, last = _bends(fitted), _last_of(fitted)
 
     def reader(part: Any) -> Reader | None:
         scaling = next((name for name in RANGES if bends and _named(part, (name,))), None)
@@ -287,10 +350,29 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
         # A bag may give its members some of the columns.
         if matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None)):
             yield read or partial(_middles, labels=_as_given(place)), place, matrix
+            if place.value is last and type(place.value).__name__ == "DecisionTreeRegressor":
+                yield partial(scores_of_leaves, labels=_as_given(place)), place, matrix
+
+
+def _last_of(fitted: Any) -> Any:
+    """What answers, with the labels transformed or not: the last step."""
+    last = last_step(fitted)
+    return last if not hasattr(last, "regressor_") else _last_of(last.regressor_)
+
+
+def _encoders(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, RecordsSeen]]:
+    """Fitted target encoders, and what they see of the candidates."""
+    for place in walk(fitted, seen, lambda place: not hasattr(place.value, SELECTING) and not _is_encoder(place.value)):
+        if _is_encoder(place.value) and place.seen is not None and has_learned(place.value):
+            yield place.value, place.seen
+
+
+def _is_encoder(part: Any) -> bool:
+    return _named(part, ("TargetEncoder",))
 
 
 def _asked(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, RecordsSeen]]:
-    """Fitted imputers of nearest neighbours and steps of the user's own, and what they see of the candidates."""
+    """Fitted imputers that are asked and steps of the user's own, and what they see of the candidates."""
     for place in walk(fitted, seen, lambda place: not hasattr(place.value, SELECTING) and not _is_asked(place.value)):
         if _is_asked(place.value) and place.seen is not None and has_learned(place.value):
             matrix = place.seen.matrix

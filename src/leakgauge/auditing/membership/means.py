@@ -1,0 +1,134 @@
+"""Whose labels a mean is made of: in the leaf of a regression tree, or in a target encoder's number of a category.
+
+Who knows the candidates of a small group tries every choice of members among them. Of labels with many digits only one
+has the mean; where several have it, each is as likely as another, as each candidate is a member in half of the cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.arrays import Flags, Floats, Indices
+
+MOST_TOGETHER = 16
+"""Candidates of a group; of more there are too many choices."""
+
+MOST_GROUPS = 64
+"""Small groups that are looked at, evenly spread."""
+
+TOLERANCE = 1e-9
+"""Standard deviations of the labels by which a mean may be off."""
+
+Held: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
+"""What is held of a choice of members: of their number, their mean and their squared deviations from it, summed."""
+
+
+def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held) -> Floats:
+    """How sure it is that each candidate is in the mean of its group ``[n]``, from 0 to 1.
+
+    Args:
+        labels: of the candidates ``[n]``.
+        groups: which one each belongs to ``[n]``; -1 for none.
+        told: what is known of each group ``[g]``.
+        held: what that is of given members.
+    """
+    found, tolerance = np.zeros(len(labels)), TOLERANCE * float(labels.std())
+    sizes = np.bincount(groups[groups >= 0], minlength=len(told))
+    small = np.flatnonzero((sizes > 0) & (sizes <= MOST_TOGETHER))
+    for group in small[:: max(1, -(-len(small) // MOST_GROUPS))]:
+        rows = np.flatnonzero(groups == group)
+        choices = _choices(len(rows))
+        own = labels[rows] - labels[rows].mean()  # of which squares lose no digits
+        number, total = choices.sum(axis=1), choices @ own
+        mean = total / number
+        apart = choices @ own**2 - number * mean**2
+        right: Flags = np.abs(held(number, mean + labels[rows].mean(), apart) - told[group]) <= tolerance
+        if right.any():
+            found[rows] = np.maximum(0.0, 2 * right @ choices / right.sum() - 1)
+    return found
+
+
+@cache
+def _choices(n: int) -> Floats:
+    """All choices of at least one of n, with 1 for each that is chosen ``[2 ** n - 1, n]``."""
+    numbers = np.arange(1, 2**n)
+    return ((numbers[:, None] >> np.arange(n)) & 1).astype(np.float64)
+
+
+def scores_of_leaves(tree: Any, X: Floats, labels: NDArray[Any]) -> Floats:
+    """How sure it is of each candidate that its leaf holds the mean of its label and others ``[n]``.
+
+    Args:
+        tree: a fitted DecisionTreeRegressor of one output.
+        X: what it reads of the candidates ``[n, d]``.
+        labels: as it was given them ``[n]``.
+    """
+    if tree.criterion != "squared_error" or tree.n_outputs_ != 1:
+        return np.zeros(len(X))
+    leaves = tree.tree_.apply(X.astype(np.float32))
+    return scores_of_means(labels.astype(np.float64), leaves, tree.tree_.value[:, 0, 0], _the_mean)
+
+
+def _the_mean(_: Floats, mean: Floats, __: Floats) -> Floats:
+    return mean
+
+
+def scores_of_encodings(encoder: Any, table: Any, labels: NDArray[Any], fitted: NDArray[Any]) -> Floats:
+    """How sure it is of each candidate that the number of one of its categories is made of its label ``[n]``.
+
+    The variance of the labels, which smoothing by itself takes, is taken for known: numbers of two small categories
+    that fit together tell it.
+
+    Args:
+        encoder: a fitted TargetEncoder.
+        table: the candidates as it sees them, with the same in all rows of a column that outputs do not tell.
+        labels: theirs ``[n]``.
+        fitted: labels that it was fitted to ``[m]``.
+    """
+    found, columns = np.zeros(len(labels)), _columns_of(table)
+    if len(columns) != len(encoder.categories_):
+        return found
+    classes = encoder.classes_
+    ways: list[Any] = [None] if classes is None else [classes[-1]] if encoder.target_type_ == "binary" else [*classes]
+    middle = np.atleast_1d(encoder.target_mean_)
+    for place, (known, values) in enumerate(zip(encoder.categories_, columns, strict=True)):
+        codes = {value: code for code, value in enumerate(known.tolist())}
+        groups = np.array([codes.get(value, -1) for value in values], dtype=np.int64)
+        for way, chosen in enumerate(ways if len({*values}) > 1 else ()):
+            own, everyones = (_numbers(some, chosen) for some in (labels, fitted))
+            held = _smoothed(encoder.smooth, float(middle[way]), float(everyones.var()))
+            told = encoder.encodings_[place * len(ways) + way]
+            np.maximum(found, scores_of_means(own, groups, told, held), out=found)
+    return found
+
+
+def _numbers(labels: NDArray[Any], chosen: Any) -> Floats:
+    """Labels as numbers, or which of them are a class."""
+    return (labels if chosen is None else labels == chosen).astype(np.float64)
+
+
+def _columns_of(table: Any) -> list[list[Any]]:
+    """The columns of an array or a data frame, as lists; none of another table."""
+    if hasattr(table, "iloc"):
+        return [table.iloc[:, place].tolist() for place in range(table.shape[1])]
+    return [column.tolist() for column in np.asarray(table).T] if getattr(table, "ndim", 0) == 2 else []
+
+
+def _smoothed(smooth: float | str, middle: float, variance: float) -> Held:
+    """What scikit-learn's target encoder holds of a category (Micci-Barreca 2001; by an m-estimate or variances)."""
+
+    def held(number: Floats, mean: Floats, apart: Floats) -> Floats:
+        if isinstance(smooth, str):
+            with np.errstate(invalid="ignore"):
+                share = variance * number / (variance * number + np.maximum(apart, 0.0) / number)
+            share = np.where(np.isnan(share), 0.0, share)
+        else:
+            share = number / (number + smooth)
+        return share * mean + (1 - share) * middle
+
+    return held

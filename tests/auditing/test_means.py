@@ -1,0 +1,188 @@
+"""Whose labels a mean is made of: leaves of regression trees and numbers of target encoders."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeRegressor
+
+from leakgauge.auditing import Finding, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
+from leakgauge.auditing.membership.means import (
+    MOST_TOGETHER,
+    scores_of_encodings,
+    scores_of_leaves,
+    scores_of_means,
+)
+
+SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
+
+
+def the_mean(_: np.ndarray, mean: np.ndarray, __: np.ndarray) -> np.ndarray:
+    return mean
+
+
+def halves(n: int, seed: int) -> np.ndarray:
+    members = np.zeros(n, dtype=bool)
+    members[np.random.default_rng(seed).permutation(n)[: n // 2]] = True
+    return members
+
+
+def towns(n: int, seed: int, *, small: float = 0.3, together: int = 16) -> pd.DataFrame:
+    """People of towns, some of which have few candidates, and a number of many digits."""
+    rng = np.random.default_rng(seed)
+    n_small = int(small * n) // together
+    town = np.concatenate(
+        [np.repeat(np.arange(n_small), together), n_small + rng.integers(0, 4, n - n_small * together)]
+    )
+    table = pd.DataFrame({"town": [f"t{one:03d}" for one in town], "x": rng.normal(size=n)})
+    table["y"] = 50 + 3 * table.x + 8 * rng.normal(size=n) + 4 * rng.normal(size=n_small + 4)[town]
+    return table.iloc[rng.permutation(n)].reset_index(drop=True)
+
+
+def in_games(model: Any, table: pd.DataFrame) -> Finding:
+    half = len(table) // 2
+    result = audit(model, train=table[:half], holdout=table[half:], target="y", settings=SETTINGS)
+    return next(one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+
+
+def test_a_mean_that_one_choice_has() -> None:
+    labels = np.array([1.0, 2.5, 4.25, 8.125, 3.0])
+    groups = np.array([0, 0, 0, 0, 1])
+    told = np.array([labels[[0, 2]].mean(), 7.0])
+    assert scores_of_means(labels, groups, told, the_mean).tolist() == [1, 0, 1, 0, 0]
+
+
+def test_a_twin_by_hand() -> None:
+    """Whole numbers: several choices have the mean, and each of them is as likely."""
+    labels = np.random.default_rng(0).integers(0, 9, 8).astype(float)
+    told = labels[[0, 3, 5]].mean()
+    ways = [
+        way for k in range(1, 9) for way in combinations(range(8), k) if abs(labels[list(way)].mean() - told) < 1e-9
+    ]
+    assert len(ways) > 1
+    share = np.array([sum(place in way for way in ways) for place in range(8)]) / len(ways)
+    found = scores_of_means(labels, np.zeros(8, dtype=int), np.array([told]), the_mean)
+    np.testing.assert_allclose(found, np.maximum(0, 2 * share - 1))
+
+
+def test_labels_of_equal_people_tell_nobody_apart() -> None:
+    labels = np.array([1.0, 1.0, 2.0, 2.0])
+    found = scores_of_means(labels, np.zeros(4, dtype=int), np.array([1.5]), the_mean)
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+    assert found.max() < 0.5
+
+
+def test_larger_groups_and_those_of_none_are_passed_over() -> None:
+    labels = np.random.default_rng(0).normal(size=MOST_TOGETHER + 2)
+    groups = np.zeros(len(labels), dtype=int)
+    groups[-1] = -1
+    told = np.array([labels[:3].mean()])
+    assert not scores_of_means(labels, groups, told, the_mean).any()
+    groups[-2] = -1
+    assert scores_of_means(labels, groups, told, the_mean).sum() == 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_leaves_name_training_records_alone(seed: int) -> None:
+    rng, members = np.random.default_rng(seed), halves(400, seed)
+    X, y = rng.normal(size=(400, 3)), rng.normal(size=400)
+    tree = DecisionTreeRegressor(min_samples_leaf=4, random_state=0).fit(X[members], y[members])
+    found = scores_of_leaves(tree, X, y)
+    assert (found[members] == 1).sum() > 100
+    assert not found[~members].any()
+
+
+def test_null_leaves_of_other_records() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(800, 3)), rng.normal(size=800)
+    tree = DecisionTreeRegressor(min_samples_leaf=4, random_state=0).fit(X[:400], y[:400])
+    assert not scores_of_leaves(tree, X[400:], y[400:]).any()
+
+
+def test_leaves_that_hold_medians_are_passed_over() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
+    tree = DecisionTreeRegressor(criterion="absolute_error", min_samples_leaf=4).fit(X, y)
+    assert not scores_of_leaves(tree, X, y).any()
+
+
+@pytest.mark.parametrize("smooth", ["auto", 2.0, 0.0])
+@pytest.mark.parametrize("as_frame", [True, False])
+def test_numbers_of_categories_name_training_records_alone(smooth: float | str, as_frame: bool) -> None:
+    table, members = towns(400, 0, together=12), halves(400, 0)
+    X, y = table[["town"]] if as_frame else table[["town"]].to_numpy(), table.y.to_numpy()
+    encoder = TargetEncoder(smooth=smooth)
+    encoder.fit_transform(X[members], y[members])
+    found = scores_of_encodings(encoder, X, y, y[members])
+    assert (found[members] == 1).sum() > 30
+    assert not found[~members].any()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_numbers_of_categories_by_classes(n_classes: int) -> None:
+    """A class says little: nobody who was not trained on is sure, and what is likely leans to the members."""
+    leaning = 0.0
+    for seed in range(10):
+        rng, members = np.random.default_rng(seed), halves(400, seed)
+        X = np.repeat(np.arange(100), 4)[:, None].astype(float)
+        y = np.array(["a", "b", "c"])[rng.integers(0, n_classes, 400)]
+        encoder = TargetEncoder()
+        encoder.fit_transform(X[members], y[members])
+        found = scores_of_encodings(encoder, X, y, y[members])
+        assert not (found[~members] == 1).any()
+        leaning += found[members].sum() - found[~members].sum()
+    assert leaning > 100
+
+
+def test_null_numbers_of_other_records() -> None:
+    table, members = towns(800, 0, together=12), halves(800, 0)
+    X, y = table[["town"]], table.y.to_numpy()
+    encoder = TargetEncoder()
+    encoder.fit_transform(X[members], y[members])
+    moved = np.random.default_rng(1).permutation(y)
+    assert not scores_of_encodings(encoder, X, moved, y[members]).any()
+
+
+def test_columns_that_outputs_do_not_tell() -> None:
+    table, members = towns(400, 0, together=12), halves(400, 0)
+    encoder = TargetEncoder()
+    encoder.fit_transform(table[["town"]][members], table.y[members])
+    same = table[["town"]].assign(town="t001")
+    assert not scores_of_encodings(encoder, same, table.y.to_numpy(), table.y[members].to_numpy()).any()
+
+
+ENCODED = make_column_transformer((TargetEncoder(), ["town"]), remainder="passthrough")
+ONE_HOT = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
+TREE = DecisionTreeRegressor(min_samples_leaf=6, max_leaf_nodes=40, random_state=0)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(ENCODED, Ridge(1.0)),
+        make_pipeline(ENCODED, StandardScaler(), Ridge(1.0)),
+        make_pipeline(ONE_HOT, TREE),
+        TransformedTargetRegressor(make_pipeline(ONE_HOT, TREE), transformer=StandardScaler()),
+    ],
+    ids=["encoder", "scaled", "tree", "target"],
+)
+def test_means_of_few_labels_fail(model: Any) -> None:
+    found = in_games(model, towns(800, 0))
+    assert found.verdict is Verdict.FAILS
+    assert "means of the labels of few records" in found.reason
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_null_means_of_many_labels_pass(seed: int) -> None:
+    model = make_pipeline(ENCODED, Ridge(1.0))
+    assert in_games(model, towns(800, seed, small=0.0)).verdict is Verdict.PASSES
