@@ -18,7 +18,7 @@ from leakgauge.auditing.people import own_texts
 from leakgauge.auditing.starting import first_config
 from leakgauge.auditing.subject import subject
 from leakgauge.comparing import compare_attacks
-from leakgauge.errors import ModelError
+from leakgauge.errors import ConfigError
 from leakgauge.records import read_table
 
 RECIPE = '[[models]]\nkind = "recipe"\nname = "logistic-regression"\n'
@@ -59,7 +59,7 @@ def test_dates_that_are_declared_categories_are_categories_in_both(folder):
 
 
 def test_a_model_that_was_fitted_to_text_is_given_text(folder):
-    """From Parquet as it is, from CSV where the column is declared; else the audit ends with an error."""
+    """From Parquet as it is, from CSV where the column is declared."""
     table = pd.read_parquet(folder / "train-text.parquet")
     design = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["when"]), (StandardScaler(), ["dose"]))
     model = make_pipeline(design, LogisticRegression()).fit(table[["when", "dose"]], table.ill)
@@ -71,9 +71,22 @@ def test_a_model_that_was_fitted_to_text_is_given_text(folder):
         given = found.train.schema.decode(found.train.features)
         assert given["when"].tolist() == table.when.tolist()
         np.testing.assert_array_equal(model.predict_proba(given), own)
-    unsuited = config(folder, ".csv", file).subjects()[0]
-    with pytest.raises(ModelError, match="must predict all"):
-        lg.audit(unsuited.model, train=unsuited.train, holdout=unsuited.holdout)
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S+02:00", "%Y-%m-%dT%H:%M:%SZ"])
+def test_a_model_that_knows_dates_as_text_is_given_no_points_of_time(folder, form):
+    for name in ("train", "holdout"):
+        table = pd.read_csv(folder / f"{name}.csv", parse_dates=["when"])
+        table.assign(when=table.when.dt.strftime(form)).to_csv(folder / f"{name}.csv", index=False)
+    table = pd.read_csv(folder / "train.csv")
+    steps = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["when"]), remainder=StandardScaler())
+    model = make_pipeline(steps, LogisticRegression()).fit(table[["when", "dose"]], table.ill)
+    skops.io.dump(model, folder / "model.skops")
+    stored = '[[models]]\nkind = "file"\npath = "model.skops"\n'
+    with pytest.raises(ConfigError, match=r"points of time in 'when'; .* type = .categorical"):
+        config(folder, ".csv", stored).subjects()
+    found = config(folder, ".csv", CATEGORICAL + stored).subjects()[0]
+    assert isinstance(found.own_schema.columns[0].categories[0], str)
 
 
 def test_a_released_recipe_is_given_what_it_was_trained_on(folder):

@@ -11,8 +11,8 @@ import pytest
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
-from sklearn.tree import DecisionTreeRegressor
+from sklearn.preprocessing import Binarizer, OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from leakgauge.auditing import Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
@@ -123,7 +123,7 @@ def test_numbers_of_categories_name_training_records_alone(smooth: float | str, 
     X, y = table[["town"]] if as_frame else table[["town"]].to_numpy(), table.y.to_numpy()
     encoder = TargetEncoder(smooth=smooth)
     encoder.fit_transform(X[members], y[members])
-    found = scores_of_encodings(encoder, X, y, y[members])
+    found = scores_of_encodings(encoder, X, [True], y, y[members])
     assert (found[members] == 1).sum() > 30
     assert not found[~members].any()
 
@@ -138,7 +138,7 @@ def test_numbers_of_categories_by_classes(n_classes: int) -> None:
         y = np.array(["a", "b", "c"])[rng.integers(0, n_classes, 400)]
         encoder = TargetEncoder()
         encoder.fit_transform(X[members], y[members])
-        found = scores_of_encodings(encoder, X, y, y[members])
+        found = scores_of_encodings(encoder, X, [True], y, y[members])
         assert not (found[~members] == 1).any()
         leaning += found[members].sum() - found[~members].sum()
     assert leaning > 100
@@ -150,15 +150,18 @@ def test_null_numbers_of_other_records() -> None:
     encoder = TargetEncoder()
     encoder.fit_transform(X[members], y[members])
     moved = np.random.default_rng(1).permutation(y)
-    assert not scores_of_encodings(encoder, X, moved, y[members]).any()
+    assert not scores_of_encodings(encoder, X, [True], moved, y[members]).any()
 
 
-def test_columns_that_outputs_do_not_tell() -> None:
+def test_columns_that_outputs_do_not_depend_on() -> None:
     table, members = towns(400, 0, together=12), halves(400, 0)
     encoder = TargetEncoder()
     encoder.fit_transform(table[["town"]][members], table.y[members])
     same = table[["town"]].assign(town="t001")
-    assert not scores_of_encodings(encoder, same, table.y.to_numpy(), table.y[members].to_numpy()).any()
+    assert not scores_of_encodings(
+        encoder, table[["town"]], [False], table.y.to_numpy(), table.y[members].to_numpy()
+    ).any()
+    assert not scores_of_encodings(encoder, same, [True], table.y.to_numpy(), table.y[members].to_numpy()).any()
 
 
 ENCODED = make_column_transformer((TargetEncoder(), ["town"]), remainder="passthrough")
@@ -186,3 +189,24 @@ def test_means_of_few_labels_fail(model: Any) -> None:
 def test_null_means_of_many_labels_pass(seed: int) -> None:
     model = make_pipeline(ENCODED, Ridge(1.0))
     assert in_games(model, towns(800, seed, small=0.0)).verdict is Verdict.PASSES
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(ENCODED, Binarizer(), Ridge(1.0)),
+        make_pipeline(ENCODED, DecisionTreeRegressor(max_depth=1)),
+        TransformedTargetRegressor(make_pipeline(ONE_HOT, TREE), func=np.asarray, inverse_func=np.round),
+    ],
+    ids=["bits", "stump", "rounded"],
+)
+def test_null_means_that_outputs_do_not_tell(model: Any, seed: int) -> None:
+    """Models that hold slightly other numbers would answer the same."""
+    table = towns(800, seed)
+    assert "means of the labels of few records" not in in_games(model, table.assign(x=np.sign(table.x))).reason
+
+
+def test_leaves_of_trees_with_random_thresholds() -> None:
+    model = make_pipeline(ONE_HOT, ExtraTreeRegressor(min_samples_leaf=6, random_state=0))
+    assert in_games(model, towns(800, 0)).verdict is Verdict.FAILS

@@ -121,8 +121,8 @@ def test_types_to_trust_are_listed(cli: Cli) -> None:
     assert code == 0
     assert 'trusted = ["numpy.linalg.cholesky"]' in out
     said = (
-        "The answers could not be compared: the model answered no made-up query. Compare those of both files "
-        "about a few rows of your table before you pass on the copy, and audit the copy."
+        "The answers could not be compared: the model answered no made-up query twice the same. Compare those of both "
+        "files about a few rows of your table before you pass on the copy, and audit the copy."
     )
     assert f"\n{said}\n" in err
     assert "error" not in err

@@ -21,6 +21,7 @@ from leakgauge.auditing.subject import Subject, refuse_form, subject
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
 from leakgauge.inspecting import read_model
+from leakgauge.inspecting.walking import walk
 from leakgauge.models import (
     SAFETENSORS_SUFFIX,
     Endpoint,
@@ -40,7 +41,8 @@ from leakgauge.records import (
     Records,
     Value,
 )
-from leakgauge.records._messages import counted
+from leakgauge.records._dates import times_of
+from leakgauge.records._messages import counted, shortened
 from leakgauge.training import RECIPES, recipe
 
 _NATIVE = {native.value: native for native in Native}
@@ -299,6 +301,18 @@ def _require_parameters(factory: Callable[..., Any], reference: str, options: Ma
         raise ConfigError(f"factory {reference!r} cannot be called with these options: {error}") from error
 
 
+def _require_text_of_dates(made: Any, records: Records) -> None:
+    """Refuse points of time where an encoder in a fitted model knows dates as text: it would find each one unknown."""
+    names = [column.name for column in records.schema.columns if column.is_time]
+    places = walk(made, None, lambda _: True) if names else ()
+    known = [texts for place in places for texts in getattr(place.value, "categories_", ()) if texts.dtype.kind in "OU"]
+    if any(times_of([one for one in texts.tolist() if isinstance(one, str)]) is not None for texts in known):
+        raise ConfigError(
+            f"the model takes dates as text, and the table holds points of time in {shortened(names)}; give such a "
+            'column its text: under [[data.columns]], type = "categorical"'
+        )
+
+
 def _subject(made: Any, records: tuple[Records, Records, Records], table: str | None, title: str) -> Subject:
     """A model of the user's with the data in the table type that it takes."""
     _, train, holdout = records
@@ -306,6 +320,7 @@ def _subject(made: Any, records: tuple[Records, Records, Records], table: str | 
         _, train, holdout = _with_dates(records)
         found = subject(made, train.as_codes(), holdout.as_codes(), name=title)
         return replace(found, original=train.schema)
+    _require_text_of_dates(made, train)
     native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY
     native = native if table is None else _NATIVE[table]
     return subject(made, train.with_native(native), holdout.with_native(native), name=title)

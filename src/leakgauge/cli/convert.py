@@ -45,8 +45,8 @@ def convert(
         typer.echo(f"The outputs of {listing(made.compared)} are the same for {made.queries}.")
     else:
         remark(
-            "The answers could not be compared: the model answered no made-up query. Compare those of both "
-            "files about a few rows of your table before you pass on the copy, and audit the copy."
+            "The answers could not be compared: the model answered no made-up query twice the same. Compare those of "
+            "both files about a few rows of your table before you pass on the copy, and audit the copy."
         )
     if made.trusted:
         typer.echo("To audit it, write beside its path, after a look at what these types do:")

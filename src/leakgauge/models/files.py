@@ -258,7 +258,8 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
         if unknown:
             raise ModelError(
                 f"model file {path} contains types that are not trusted: {', '.join(unknown)}; "
-                "if you know them, list them: under [model] trusted in a TOML file, or in trusted= in Python"
+                "if you know them, list them: as trusted beside its path under [[models]] in a TOML file, or in "
+                "trusted= in Python"
             )
         model = skops.io.load(path, trusted=sorted(set(found)))
         require_estimator_trees(model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -124,7 +124,7 @@ class Column:
     dtype: str = "float64"
     hole: Hole = Hole.NAN
     unit: str = "us"
-    dates: bool = False
+    dates: bool = field(default=False, repr=False)
 
     __repr__ = shapes
 

@@ -679,6 +679,8 @@ def _of_gamma(place: _Place, case: _Case) -> Iterator[Trace]:
         yield trace
         return
     rows = [_dense(place.first[name]) for name in ("truth", "candidates" if "candidates" in place.first else "public")]
+    if "records" not in place.first:
+        case.notes.append(f"{source}: ranks take the public mean for the training records', which may be another")
     own, rest = (np.abs(sums.squares_of(one, middle, new.n) - squares) / squares for one in rows)
     if not all(np.isfinite(one).all() for one in (own, rest)):
         yield trace

@@ -6,7 +6,7 @@ has the mean; where several have it, each is as likely as another, as each candi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -68,7 +68,7 @@ def scores_of_leaves(tree: Any, X: Floats, labels: NDArray[Any]) -> Floats:
         X: what it reads of the candidates ``[n, d]``.
         labels: as it was given them ``[n]``.
     """
-    if tree.criterion != "squared_error" or tree.n_outputs_ != 1:
+    if tree.criterion not in ("squared_error", "friedman_mse") or tree.n_outputs_ != 1:
         return np.zeros(len(X))
     leaves = tree.tree_.apply(X.astype(np.float32))
     return scores_of_means(labels.astype(np.float64), leaves, tree.tree_.value[:, 0, 0], _the_mean)
@@ -78,7 +78,9 @@ def _the_mean(_: Floats, mean: Floats, __: Floats) -> Floats:
     return mean
 
 
-def scores_of_encodings(encoder: Any, table: Any, labels: NDArray[Any], fitted: NDArray[Any]) -> Floats:
+def scores_of_encodings(
+    encoder: Any, table: Any, told: Sequence[bool], labels: NDArray[Any], fitted: NDArray[Any]
+) -> Floats:
     """How sure it is of each candidate that the number of one of its categories is made of its label ``[n]``.
 
     The variance of the labels, which smoothing by itself takes, is taken for known: numbers of two small categories
@@ -86,7 +88,8 @@ def scores_of_encodings(encoder: Any, table: Any, labels: NDArray[Any], fitted: 
 
     Args:
         encoder: a fitted TargetEncoder.
-        table: the candidates as it sees them, with the same in all rows of a column that outputs do not tell.
+        table: the candidates as it sees them, with the same in all rows of a column that outputs do not depend on.
+        told: whether outputs tell the numbers of a column ``[d]``.
         labels: theirs ``[n]``.
         fitted: labels that it was fitted to ``[m]``.
     """
@@ -99,11 +102,11 @@ def scores_of_encodings(encoder: Any, table: Any, labels: NDArray[Any], fitted: 
     for place, (known, values) in enumerate(zip(encoder.categories_, columns, strict=True)):
         codes = {value: code for code, value in enumerate(known.tolist())}
         groups = np.array([codes.get(value, -1) for value in values], dtype=np.int64)
-        for way, chosen in enumerate(ways if len({*values}) > 1 else ()):
+        for way, chosen in enumerate(ways if told[place] and len({*values}) > 1 else ()):
             own, everyones = (_numbers(some, chosen) for some in (labels, fitted))
             held = _smoothed(encoder.smooth, float(middle[way]), float(everyones.var()))
-            told = encoder.encodings_[place * len(ways) + way]
-            np.maximum(found, scores_of_means(own, groups, told, held), out=found)
+            numbers = encoder.encodings_[place * len(ways) + way]
+            np.maximum(found, scores_of_means(own, groups, numbers, held), out=found)
     return found
 
 

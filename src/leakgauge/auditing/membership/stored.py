@@ -29,7 +29,7 @@ from leakgauge.auditing.membership.shares import shares
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
-from leakgauge.models import AnswerKind, answers
+from leakgauge.models import AnswerKind, answers, as_is
 from leakgauge.models.sklearn import fit, has_learned, last_step, name_of, parts_of, steps_of, wrap
 from leakgauge.records.columns import FLOATS, INTEGERS, Column
 from leakgauge.training.learners import SklearnLearner
@@ -46,7 +46,7 @@ MOST_NODES = 1023
 MOST_HELD = 100
 """Numbers of a column that are looked for, evenly spread."""
 
-MOST_EDGES, MOST_BETWEEN = 64, 1000
+MOST_EDGES, MOST_BETWEEN = 24, 1000
 """Edges of bins that are looked for, of those that outputs tell, and candidates about whom these are."""
 
 FEW_TREES = 20
@@ -121,10 +121,10 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
         for which, one in enumerate(storing):
             fitted = _fitted(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
             binned = {} if one.of_labels else _binned(fitted, table)
-            if not one.of_labels:
-                for step, as_given in _encoders(fitted, seen[False]):
-                    own = np.asarray(schema.decode_labels(candidates.labels))
-                    np.maximum(scores, scores_of_encodings(step, as_given.table, own, np.asarray(y)), out=scores)
+            if not one.of_labels and (case.kind is AnswerKind.VALUES or case.settings.release == as_is):
+                own = np.asarray(schema.decode_labels(candidates.labels))
+                for sure in _of_means(fitted, seen[False], table, own, np.asarray(y)):
+                    np.maximum(scores, sure, out=scores)
             for read, part, matrix in _readable(fitted, seen[one.of_labels]):
                 named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
                 if named not in told:
@@ -248,8 +248,8 @@ def _storing(estimator: Any) -> list[_Storing]:
         return [_Storing(estimator)]  # which bins differ for what comes next is seen in its outputs
     from sklearn.pipeline import make_pipeline
 
-    before = [step for step in steps if hasattr(step, "transform")]  # not what draws records anew
-    return [_Storing(make_pipeline(*before))] * (any(map(_stores, before)) or _bends(estimator))
+    made = [step for step in steps if hasattr(step, "transform")]  # not what draws records anew
+    return [_Storing(make_pipeline(*made))] * (any(map(_stores, made)) or _bends(estimator))
 
 
 def unread(estimator: Any) -> list[str]:
@@ -335,7 +335,7 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
 
     What selects columns says no more than which.
     """
-    bends, last = _bends(fitted), _last_of(fitted)
+    bends = _bends(fitted)
 
     def reader(part: Any) -> Reader | None:
         scaling = next((name for name in RANGES if bends and _named(part, (name,))), None)
@@ -350,8 +350,6 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
         # A bag may give its members some of the columns.
         if matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None)):
             yield read or partial(_middles, labels=_as_given(place)), place, matrix
-            if place.value is last and type(place.value).__name__ == "DecisionTreeRegressor":
-                yield partial(scores_of_leaves, labels=_as_given(place)), place, matrix
 
 
 def _last_of(fitted: Any) -> Any:
@@ -360,11 +358,47 @@ def _last_of(fitted: Any) -> Any:
     return last if not hasattr(last, "regressor_") else _last_of(last.regressor_)
 
 
-def _encoders(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, RecordsSeen]]:
-    """Fitted target encoders, and what they see of the candidates."""
-    for place in walk(fitted, seen, lambda place: not hasattr(place.value, SELECTING) and not _is_encoder(place.value)):
-        if _is_encoder(place.value) and place.seen is not None and has_learned(place.value):
-            yield place.value, place.seen
+def _of_means(
+    fitted: Any, seen: RecordsSeen, table: Callable[[], Any], labels: NDArray[Any], fitted_to: NDArray[Any]
+) -> Iterator[Floats]:
+    """How sure it is of each candidate that means of few labels are made of its own ``[n]``, by where they are held.
+
+    Args:
+        fitted: all that was fitted.
+        seen: the candidates, with the same in the columns that outputs do not depend on.
+        table: gives candidates.
+        labels: of all candidates ``[n]``.
+        fitted_to: labels ``[m]``.
+    """
+    last = _last_of(fitted)
+    for place in walk(fitted, seen, lambda place: not (hasattr(place.value, SELECTING) or _is_encoder(place.value))):
+        part = place.value
+        if place.seen is None or not has_learned(part):
+            continue
+        if _is_encoder(part):
+            held, n_columns = part.encodings_, len(part.categories_)
+            by_column = [held[k * len(held) // n_columns : (k + 1) * len(held) // n_columns] for k in range(n_columns)]
+            told = [_are_told(fitted, numbers, table()) for numbers in by_column]
+            yield scores_of_encodings(part, place.seen.table, told, labels, fitted_to)
+            continue
+        is_leaves = part is last and _named(part, ("DecisionTreeRegressor",)) and place.seen.matrix is not None
+        if is_leaves and _are_told(fitted, [part.tree_.value], table()):
+            assert place.seen.matrix is not None
+            yield scores_of_leaves(part, place.seen.matrix, _as_given(place))
+
+
+def _are_told(fitted: Any, held: Iterable[Floats], table: Any) -> bool:
+    """Whether most outputs change where all of some numbers that a part holds are moved a little."""
+    numbers = list(held)
+    own, before = [one.copy() for one in numbers], _output(fitted, table).reshape(len(table), -1)
+    try:
+        for one in numbers:
+            one += NUDGE * (one.std() or 1.0)
+        after = _output(fitted, table).reshape(len(table), -1)
+    finally:
+        for one, values in zip(numbers, own, strict=True):
+            one[...] = values
+    return bool(np.mean((after != before).any(axis=1)) > SMOOTH)
 
 
 def _is_encoder(part: Any) -> bool:
