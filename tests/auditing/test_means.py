@@ -128,6 +128,19 @@ def test_numbers_of_categories_name_training_records_alone(smooth: float | str, 
     assert not found[~members].any()
 
 
+def test_labels_far_from_0_name_the_same_records() -> None:
+    """Their means are rounded by more than a small share of how they vary."""
+    table, members = towns(400, 0, together=12), halves(400, 0)
+    X, named = table[["town"]], []
+    for middle in (0.0, 3e8):
+        y = table.y.to_numpy() + middle
+        encoder = TargetEncoder(smooth=2.0)
+        encoder.fit_transform(X[members], y[members])
+        named.append(np.flatnonzero(scores_of_encodings(encoder, X, [True], y, y[members]) > 0.9).tolist())
+    assert named[0] == named[1]
+    assert len(named[0]) > 30
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_numbers_of_categories_by_classes(n_classes: int) -> None:
     """A class says little: nobody who was not trained on is sure, and what is likely leans to the members."""

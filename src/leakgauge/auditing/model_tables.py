@@ -305,8 +305,9 @@ def _require_text_of_dates(made: Any, records: Records) -> None:
     """Refuse points of time where an encoder in a fitted model knows dates as text: it would find each one unknown."""
     names = [column.name for column in records.schema.columns if column.is_time]
     places = walk(made, None, lambda _: True) if names else ()
-    known = [texts for place in places for texts in getattr(place.value, "categories_", ()) if texts.dtype.kind in "OU"]
-    if any(times_of([one for one in texts.tolist() if isinstance(one, str)]) is not None for texts in known):
+    held = [one for place in places for one in getattr(place.value, "categories_", ())]
+    known = [[text for text in one.tolist() if isinstance(text, str)] for one in held if isinstance(one, np.ndarray)]
+    if any(times_of(texts) is not None for texts in known):
         raise ConfigError(
             f"the model takes dates as text, and the table holds points of time in {shortened(names)}; give such a "
             'column its text: under [[data.columns]], type = "categorical"'

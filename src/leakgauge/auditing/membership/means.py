@@ -24,6 +24,9 @@ MOST_GROUPS = 64
 TOLERANCE = 1e-9
 """Standard deviations of the labels by which a mean may be off."""
 
+ROUNDING = 64.0
+"""Units in the last place of the largest label by which it may be off, where labels are far from 0."""
+
 Held: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 """What is held of a choice of members: of their number, their mean and their squared deviations from it, summed."""
 
@@ -37,7 +40,8 @@ def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held) -
         told: what is known of each group ``[g]``.
         held: what that is of given members.
     """
-    found, tolerance = np.zeros(len(labels)), TOLERANCE * float(labels.std())
+    found, largest = np.zeros(len(labels)), float(np.abs(labels).max(initial=0.0))
+    tolerance = max(TOLERANCE * float(labels.std()), ROUNDING * float(np.finfo(np.float64).eps) * largest)
     sizes = np.bincount(groups[groups >= 0], minlength=len(told))
     small = np.flatnonzero((sizes > 0) & (sizes <= MOST_TOGETHER))
     for group in small[:: max(1, -(-len(small) // MOST_GROUPS))]:
