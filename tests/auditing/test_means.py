@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -178,6 +180,9 @@ def test_columns_that_outputs_do_not_depend_on() -> None:
 
 
 ENCODED = make_column_transformer((TargetEncoder(), ["town"]), remainder="passthrough")
+ONE_HOT_AND_NUMBERS = make_column_transformer(
+    (OneHotEncoder(handle_unknown="ignore"), ["town"]), remainder="passthrough"
+)
 ONE_HOT = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
 TREE = DecisionTreeRegressor(min_samples_leaf=6, max_leaf_nodes=40, random_state=0)
 
@@ -218,6 +223,118 @@ def test_null_means_that_outputs_do_not_tell(model: Any, seed: int) -> None:
     """Models that hold slightly other numbers would answer the same."""
     table = towns(800, seed)
     assert "means of the labels of few records" not in in_games(model, table.assign(x=np.sign(table.x))).reason
+
+
+@pytest.mark.parametrize(
+    "last",
+    [LinearRegression(), Ridge(1.0), RidgeCV(), PoissonRegressor(alpha=1e-3), LogisticRegression()],
+    ids=lambda one: type(one).__name__,
+)
+def test_coefficients_of_few_records_fail(last: Any) -> None:
+    """Where so few people live in small towns that no attack by outputs about the record itself shows it."""
+    table = towns(1000, 0, small=0.1, together=8)
+    labels = table.y > table.y.median() if isinstance(last, LogisticRegression) else table.y
+    found = in_games(make_pipeline(ONE_HOT_AND_NUMBERS, last), table.assign(y=labels))
+    assert found.verdict is Verdict.FAILS
+    assert "coefficients that few records decide" in found.reason
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("last", [Ridge(1.0), LogisticRegression()], ids=["ridge", "logistic"])
+def test_null_coefficients_that_many_records_decide_pass(last: Any, seed: int) -> None:
+    table = towns(1000, seed, small=0.0)
+    labels = table.y > table.y.median() if isinstance(last, LogisticRegression) else table.y
+    assert in_games(make_pipeline(ONE_HOT_AND_NUMBERS, last), table.assign(y=labels)).verdict is Verdict.PASSES
+
+
+def test_coefficients_behind_rounded_outputs_are_not_looked_for() -> None:
+    table = towns(1000, 0, small=0.1, together=8)
+    table["y"] = np.where(table.y > table.y.median(), "high", "low")
+    model = make_pipeline(ONE_HOT_AND_NUMBERS, LogisticRegression())
+    rounded = replace(SETTINGS, released="binned")
+    half = len(table) // 2
+    result = audit(model, train=table[:half], holdout=table[half:], target="y", settings=rounded)
+    found = next(one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+    assert "coefficients" not in found.reason
+
+
+class Town(TransformerMixin, BaseEstimator):
+    """Knows a mean of each town."""
+
+    def fit(self, X: pd.DataFrame, y: Any) -> Town:
+        self.means_ = X.assign(y=y).groupby("town")[self.column].mean()
+        return self
+
+    column = "x"
+
+    def of(self, X: pd.DataFrame) -> pd.Series:
+        return X.town.map(self.means_).fillna(0.0)
+
+
+class Filling(Town):
+    """Fills it in."""
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X[["x"]].assign(x=X.x.fillna(self.of(X)))
+
+
+class Centring(Town):
+    """Takes it off."""
+
+    def transform(self, X: pd.DataFrame) -> np.ndarray:
+        return np.asarray(X.x.fillna(0.0) - self.of(X))[:, None]
+
+
+class Adding(Town):
+    """Adds it as a column."""
+
+    def transform(self, X: pd.DataFrame) -> np.ndarray:
+        return np.column_stack([X.x.fillna(0.0), self.of(X)])
+
+
+class Encoding(Town):
+    """Likewise that of the labels, smoothed."""
+
+    column = "y"
+
+    def __init__(self, m: float = 20.0) -> None:
+        self.m = m
+
+    def fit(self, X: pd.DataFrame, y: Any) -> Encoding:
+        of_town = pd.Series(np.asarray(y)).groupby(X.town.to_numpy())
+        self.means_ = (of_town.sum() + self.m * np.mean(y)) / (of_town.count() + self.m)
+        return self
+
+    def transform(self, X: pd.DataFrame) -> pd.DataFrame:
+        return X[["x"]].fillna(0.0).assign(mean=self.of(X))
+
+
+class TownsMean(RegressorMixin, BaseEstimator):
+    """Answers with the mean label of the town."""
+
+    def fit(self, X: pd.DataFrame, y: Any) -> TownsMean:
+        self.middle_, self.means_ = np.mean(y), pd.Series(np.asarray(y)).groupby(X.town.to_numpy()).mean()
+        return self
+
+    def predict(self, X: pd.DataFrame) -> np.ndarray:
+        return X.town.map(self.means_).fillna(self.middle_).to_numpy()
+
+
+@pytest.mark.parametrize("step", [Filling(), Centring(), Adding(), Encoding()], ids=lambda one: type(one).__name__)
+def test_means_of_few_in_steps_of_the_users_own_fail(step: Any) -> None:
+    table = towns(1000, 0, small=0.2, together=10)
+    table["x"] = table.x.mask(np.random.default_rng(0).random(len(table)) < 0.05)
+    assert in_games(make_pipeline(step, Ridge(1.0)), table).verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize("step", [Filling(), Centring(), Adding(), Encoding()], ids=lambda one: type(one).__name__)
+def test_null_means_of_many_in_steps_of_the_users_own(step: Any) -> None:
+    found = in_games(make_pipeline(step, Ridge(1.0)), towns(1000, 0, small=0.0))
+    assert found.verdict is not Verdict.FAILS
+
+
+def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:
+    assert in_games(TownsMean(), towns(1000, 0, small=0.2, together=30)).verdict is Verdict.FAILS
 
 
 def test_leaves_of_trees_with_random_thresholds() -> None:

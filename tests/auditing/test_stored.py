@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import (
     AdaBoostClassifier,
     BaggingClassifier,
@@ -433,8 +434,8 @@ def test_null_what_no_output_reads_is_not_told(model: Any, seed: int) -> None:
 @pytest.mark.parametrize(
     "steps",
     [
-        (FunctionTransformer(np.round), LogisticRegression(C=0.1)),
-        (make_column_transformer(("passthrough", slice(6, None))), LogisticRegression(C=0.1)),
+        (FunctionTransformer(np.round), LinearDiscriminantAnalysis()),
+        (make_column_transformer(("passthrough", slice(6, None))), LinearDiscriminantAnalysis()),
         (RandomForestClassifier(50, min_samples_leaf=60, max_features=1, random_state=0),),
     ],
     ids=["rounded", "indicators", "forest"],

@@ -502,10 +502,11 @@ TAIL_BY = {
     STORED: _TailBy(
         "the learner's models store numbers of single training records, and outputs tell them (thresholds of a tree, "
         "what an imputer fills in, extremes that are clipped to, rows of a kernel method, means of the labels of few "
-        "records)",
+        "records, coefficients that few records decide)",
         "the numbers that models of the learner store were looked for among the records",
         "round the numbers before training, so that several records have each of them, or give the model public values "
-        "in place of those it learns: a constant to fill in, fixed ranges and edges, larger leaves and categories",
+        "in place of those it learns: a constant to fill in, fixed ranges and edges; larger leaves, and categories and "
+        "words that more records have (min_samples_leaf, min_frequency, min_df)",
     ),
     "alike": _TailBy(
         "outputs that are equally right about several records identify training records of the learner's models",

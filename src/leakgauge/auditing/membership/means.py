@@ -6,7 +6,7 @@ has the mean; where several have it, each is as likely as another, as each candi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.membership.sums import MOST_TOGETHER as MOST_IN_SUM
+from leakgauge.auditing.membership.sums import Sum, scores_of_sums
 
 MOST_TOGETHER = 16
 """Candidates of a group; of more there are too many choices."""
@@ -74,12 +76,39 @@ def scores_of_leaves(tree: Any, X: Floats, labels: NDArray[Any]) -> Floats:
     """
     if tree.criterion not in ("squared_error", "friedman_mse") or tree.n_outputs_ != 1:
         return np.zeros(len(X))
-    leaves = tree.tree_.apply(X.astype(np.float32))
-    return scores_of_means(labels.astype(np.float64), leaves, tree.tree_.value[:, 0, 0], _the_mean)
+    leaves, own = tree.tree_.apply(X.astype(np.float32)), labels.astype(np.float64)
+    return scores_of_sums(sums_off(own, leaves, tree.tree_.value[:, 0, 0]), len(X))
 
 
-def _the_mean(_: Floats, mean: Floats, __: Floats) -> Floats:
-    return mean
+def groups_of(told: Floats) -> tuple[Indices, Floats]:
+    """Which group each is in, by what is told of it ``[n]``, -1 for none, and what that is of each group ``[g]``."""
+    means, groups = np.unique(told, return_inverse=True)
+    return np.where(np.isfinite(told), groups, -1), means
+
+
+def sums_off(
+    numbers: Floats, groups: Indices, means: Floats, smooth: float = 0.0, middle: float = 0.0
+) -> Iterator[Sum]:
+    """That what the members of each small group are off their mean adds up to 0, or to what smoothing moves it by.
+
+    Args:
+        numbers: of the candidates ``[n]``; NaN for none.
+        groups: which one each belongs to ``[n]``; -1 for none.
+        means: of its members ``[g]``, with so many more who have the mean of all.
+        smooth: how many more.
+        middle: that mean.
+    """
+    known = ~np.isnan(numbers) & (groups >= 0)
+    rounding = ROUNDING * float(np.finfo(np.float64).eps) * np.abs(numbers[known]).max(initial=0.0)
+    sizes = np.bincount(groups[known], minlength=len(means))
+    for group in np.flatnonzero((sizes > 0) & (sizes <= MOST_IN_SUM) & np.isfinite(means)):
+        rows = np.flatnonzero(known & (groups == group))
+        yield Sum(
+            rows,
+            (numbers[rows] - means[group])[:, None],
+            np.array([smooth * (means[group] - middle)]),
+            rounding * len(rows),
+        )
 
 
 def scores_of_encodings(

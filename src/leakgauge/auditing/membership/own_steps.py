@@ -12,6 +12,7 @@ import math
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.membership.means import groups_of, sums_off
 from leakgauge.auditing.membership.shares import shares
+from leakgauge.auditing.membership.sums import scores_of_sums
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
 
@@ -31,6 +34,9 @@ MOST_COLUMNS = 16
 
 BESIDE, FAR_ABOVE, FAR_BELOW = 0.1, 1e3, -2e3
 """Standard deviations from the mean: a line is told beside it, and far away whatever clips does so."""
+
+MOST_WITH_MEANS = 4
+"""Columns of whose numbers a step may hold means, those with the most different ones first."""
 
 MOST_NUMBERS = 300
 """Of an attribute that are looked for in a column, evenly spread."""
@@ -76,6 +82,100 @@ def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int) ->
         if (of_attribute > found).any() and _matters(step, name, held, lambda: _again(kept, others)):
             np.maximum(found, of_attribute, out=found)
     return found
+
+
+def scores_of_own_means(
+    step: Any, seen: RecordsSeen, columns: Flags, labels: NDArray[Any], fitted_to: NDArray[Any]
+) -> Iterator[tuple[int, Floats]]:
+    """How sure it is that each candidate's number is in the mean of a small group that a step knows ``[n]``.
+
+    What it fills in, where a line of it is 0, and what it answers whatever the numbers are, is compared with the means
+    of all choices of those candidates about whom it is the same; of labels also with what smoothing by one of its
+    settings makes of them.
+
+    Args:
+        step: fitted.
+        seen: the candidates as it sees them.
+        columns: of which outputs tell what a number is changed to ``[d]``.
+        labels: of the candidates ``[n]``.
+        fitted_to: labels ``[m]``.
+
+    Yields:
+        A column of what it makes of a table, and scores by that column, where there are any.
+    """
+    if seen.matrix is None:
+        return
+    known = np.flatnonzero(columns & ~np.isnan(seen.matrix).all(axis=0))
+    most_first = known[np.argsort([-len(np.unique(seen.matrix[:, one])) for one in known], kind="stable")]
+    own_numbers = [seen.matrix[:, place] for place in most_first[:MOST_WITH_MEANS]]
+    for place, numbers in zip(most_first, own_numbers, strict=False):
+        for which, told in _fills_and_zeros(step, seen, place, numbers):
+            yield which, scores_of_sums(sums_off(numbers, *groups_of(told)), len(seen))
+    of_labels, everyones = (_as_quantity(some, fitted_to) for some in (labels, fitted_to))
+    smoothing = {0.0, *(float(one) for one in step.get_params(deep=False).values() if _is_smoothing(one))}
+    looked_up = _output(step, seen.table)
+    for which, told in enumerate(() if looked_up is None else looked_up.T):
+        groups, means = groups_of(told)
+        if len(means) < 2:
+            continue
+        sums = [one for numbers in own_numbers for one in sums_off(numbers, groups, means)]
+        for smooth in smoothing:
+            sums += sums_off(of_labels, groups, means, smooth, float(everyones.mean()))
+        yield which, scores_of_sums([one for one in sums if len(one.rows) > 1], len(seen))
+
+
+@contextmanager
+def moved_output(step: Any, column: int, by: float) -> Iterator[None]:
+    """While this lasts, a column of what a step makes of tables is larger by so many standard deviations."""
+    own = step.transform
+
+    def transform(X: Any) -> Any:
+        output = own(X)
+        if hasattr(output, "isetitem"):
+            numbers = output.iloc[:, column]
+            output = output.copy()
+            output.isetitem(column, numbers + by * (float(np.std(numbers)) or 1.0))
+            return output
+        moved = np.array(output, dtype=np.float64).reshape(len(output), -1)
+        moved[:, column] += by * (float(moved[:, column].std()) or 1.0)
+        return moved.reshape(np.shape(output))
+
+    step.transform = transform
+    try:
+        yield
+    finally:
+        del step.transform
+
+
+def _fills_and_zeros(step: Any, seen: RecordsSeen, place: int, numbers: Floats) -> Iterator[tuple[int, Floats]]:
+    """What numbers a step fills in for each candidate in a column, and where it is 0 as a line ``[n]``."""
+    rows, middle, spread = np.arange(len(seen)), float(np.nanmean(numbers)), float(np.nanstd(numbers))
+    ways = middle + np.array([0.0, BESIDE, np.nan]) * (spread or 1.0)
+    for n_ways in (3, 2):  # some take no gaps
+        table = _with(
+            seen.table, np.tile(rows, n_ways), np.array([place]), np.repeat(ways[:n_ways], len(rows))[:, None]
+        )
+        output = None if table is None else _output(step, table)
+        if output is not None:
+            near, beside, *gone = np.split(output, n_ways)
+            with np.errstate(all="ignore"):
+                slope = (beside - near) / (ways[1] - ways[0])
+                found = [middle - near / slope, *(middle + (one - near) / slope for one in gone)]
+            for told in found:
+                yield from ((which, one) for which, one in enumerate(told.T) if np.isfinite(one).any())
+            return
+
+
+def _as_quantity(labels: NDArray[Any], fitted_to: NDArray[Any]) -> Floats:
+    """Labels as numbers; of classes whether they are the last of those that were fitted to."""
+    if labels.dtype.kind == "f":
+        return labels.astype(np.float64)
+    return np.asarray(labels == np.unique(fitted_to)[-1], dtype=np.float64)
+
+
+def _is_smoothing(value: Any) -> bool:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return is_number and bool(0 < value < math.inf)
 
 
 def _scores_of(

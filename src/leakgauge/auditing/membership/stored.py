@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import islice
@@ -23,14 +23,31 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
 from leakgauge.auditing.membership.donors import n_values, scores_of_donors, scores_of_own_numbers
-from leakgauge.auditing.membership.means import scores_of_encodings, scores_of_leaves
+from leakgauge.auditing.membership.fitting import (
+    NUDGE,
+    SMOOTH,
+    answering,
+    fitted_again,
+    found_by,
+    is_named,
+    labels_given,
+    output_of,
+)
 from leakgauge.auditing.membership.own_steps import is_own, scores_of_own
 from leakgauge.auditing.membership.shares import shares
+from leakgauge.auditing.membership.summed import (
+    SELECTING,
+    Summed,
+    are_exact,
+    is_encoder,
+    is_own_model,
+    slack_of_gradients,
+)
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
-from leakgauge.models import AnswerKind, answers, as_is
-from leakgauge.models.sklearn import fit, has_learned, last_step, name_of, parts_of, steps_of, wrap
+from leakgauge.models import AnswerKind, answers
+from leakgauge.models.sklearn import has_learned, name_of, parts_of, steps_of, wrap
 from leakgauge.records.columns import FLOATS, INTEGERS, Column
 from leakgauge.training.learners import SklearnLearner
 
@@ -58,15 +75,8 @@ N_ASKED, FEWEST_ASKED, MOST_ASKED = 200, 10, 100_000
 N_WITHOUT, STEP = 50, 1e-3
 """Candidates without their numbers that an imputer is asked about, and standard deviations by which its own move."""
 
-SMOOTH, NUDGE = 0.5, 1e-6
-"""Share of the candidates about whom answers change with a column that is moved by so many standard deviations, at
-least, where they tell its numbers to the last digits."""
-
 FILLING = {"KNNImputer": scores_of_donors, "IterativeImputer": scores_of_own_numbers}
 """Imputers that are asked what they fill in, and how sure it is that it is a candidate's number."""
-
-SELECTING = "get_support"
-"""A method of those who select columns."""
 
 Reader: TypeAlias = Callable[[Any, Floats], Floats]
 """How sure it is that each of n candidates, as a step sees them ``[n, d]``, is stored in that step, from 0 to 1."""
@@ -89,11 +99,15 @@ def stored(case: Case) -> SomeScores | None:
     own = getattr(case.what.model, "estimator", None)
     with user_code(name_of(learner.estimator), "what it stores"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parts that were fitted before, with the same warnings
-        storing = _storing(own if type(own) is type(learner.estimator) else learner.estimator)
-        return None if not storing or AskedBeside.too_many(case.candidates) else _found(case, storing)
+        if AskedBeside.too_many(case.candidates):
+            return None
+        estimator = own if type(own) is type(learner.estimator) else learner.estimator
+        slack = slack_of_gradients(case, estimator)
+        storing = _storing(estimator, whole=slack is not None or is_own_model(answering(estimator)))
+        return _found(case, storing, slack) if storing else None
 
 
-def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
+def _found(case: Case, storing: Sequence[_Storing], slack: float | None) -> SomeScores:
     job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
     schema = job.records.schema
 
@@ -114,16 +128,17 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
     whole, smooth = (as_seen(True), as_seen(_answering(case, _nudged, SMOOTH))) if asked else (None, None)
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
+    own = np.asarray(schema.decode_labels(candidates.labels))
+    summed = Summed(seen[False], table(), own, case.kind, slack) if are_exact(case) else None
     told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):
         records = job.records[job.subsets.row(place)]
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         for which, one in enumerate(storing):
-            fitted = _fitted(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
+            fitted = fitted_again(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
             binned = {} if one.of_labels else _binned(fitted, table)
-            if not one.of_labels and (case.kind is AnswerKind.VALUES or case.settings.release == as_is):
-                own = np.asarray(schema.decode_labels(candidates.labels))
-                for sure in _of_means(fitted, seen[False], table, own, np.asarray(y)):
+            if summed is not None and not one.of_labels:
+                for sure in summed.scores(fitted, np.asarray(y)):
                     np.maximum(scores, sure, out=scores)
             for read, part, matrix in _readable(fitted, seen[one.of_labels]):
                 named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
@@ -142,6 +157,9 @@ def _found(case: Case, storing: Sequence[_Storing]) -> SomeScores:
                         sure = filling(step, X, told_of)
                     else:
                         sure = scores_of_own(step, all_of_them, told_of, len(records))
+                        if summed is not None:
+                            for means in summed.scores_of_own(fitted, step, all_of_them, told_of, np.asarray(y)):
+                                np.maximum(sure, means, out=sure)
                     np.maximum(scores, sure, out=scores)
     return SomeScores(everyone, found)
 
@@ -161,11 +179,11 @@ def is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) ->
     own = held.copy()
     try:
         asked = empty()
-        before = _output(fitted, asked)
+        before = output_of(fitted, asked)
         for place, values in enumerate(matrix.T):
             known = values[~np.isnan(values)]
             held[place] = own[place] + STEP * (known.std() if len(known) else 1.0)
-            told[place] = not np.array_equal(_output(fitted, asked), before, equal_nan=True)
+            told[place] = not np.array_equal(output_of(fitted, asked), before, equal_nan=True)
             held[place] = own[place]
     except Exception:  # a column, or a later step, takes no gaps
         return np.ones_like(told)
@@ -189,7 +207,7 @@ def _binned(fitted: Any, table: Callable[[], Any]) -> dict[int, Any]:
             continue
         held, told = place.value.bin_edges_, [np.full(len(edges), np.nan) for edges in place.value.bin_edges_]
         inner = [(column, at) for column, edges in enumerate(held) for at in range(1, len(edges) - 1)]
-        for column, at in islice(_telling(inner, held, partial(_output, fitted, table())), MOST_EDGES):
+        for column, at in islice(_telling(inner, held, partial(output_of, fitted, table())), MOST_EDGES):
             told[column][at] = held[column][at]
         found[id(place.value)] = copy(place.value)
         found[id(place.value)].bin_edges_ = told
@@ -215,13 +233,7 @@ def _telling(edges: Sequence[tuple[int, int]], held: Any, output: Callable[[], F
 
 
 def _is_binning(part: Any) -> bool:
-    return _named(part, ("KBinsDiscretizer",))
-
-
-def _output(fitted: Any, table: Any) -> Floats:
-    ask = next(getattr(fitted, name) for name in ("transform", "predict_proba", "predict") if hasattr(fitted, name))
-    output = ask(table)
-    return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)
+    return is_named(part, ("KBinsDiscretizer",))
 
 
 class _Storing(NamedTuple):
@@ -231,20 +243,21 @@ class _Storing(NamedTuple):
     of_labels: bool = False
 
 
-def _storing(estimator: Any) -> list[_Storing]:
-    """All of an estimator, or the steps before the last, or what it does to labels; none where no part stores."""
-    kind = type(estimator).__name__
-    if kind.endswith("SearchCV"):
-        inner = getattr(estimator, "best_estimator_", None) or getattr(estimator, "estimator", None)
-        return [] if inner is None else _storing(inner)
-    if kind == "TransformedTargetRegressor":
-        inner = [] if estimator.regressor is None else _storing(estimator.regressor)
+def _storing(estimator: Any, *, whole: bool) -> list[_Storing]:
+    """All of an estimator, or the steps before the last, or what it does to labels; none where no part stores.
+
+    Args:
+        estimator: fitted or not.
+        whole: whether its last step stores something.
+    """
+    estimator = found_by(estimator)
+    if type(estimator).__name__ == "TransformedTargetRegressor":
+        inner = [] if estimator.regressor is None else _storing(estimator.regressor, whole=whole)
         found = [_Storing(estimator) if one.estimator is estimator.regressor else one for one in inner]
         return found + [_Storing(estimator.transformer, of_labels=True)] * _stores(estimator.transformer)
     *steps, last = steps_of(estimator)
-    if _stores(last) or any(
-        _is_binning(part) for step in steps if hasattr(step, "get_params") for part in parts_of(step)
-    ):
+    bins = any(_is_binning(part) for step in steps if hasattr(step, "get_params") for part in parts_of(step))
+    if whole or bins or _stores(last):
         return [_Storing(estimator)]  # which bins differ for what comes next is seen in its outputs
     from sklearn.pipeline import make_pipeline
 
@@ -270,7 +283,7 @@ def unread(estimator: Any) -> list[str]:
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
-    ways = (_reader, _is_asked, _is_few_trees, _has_middles, _is_encoder)
+    ways = (_reader, _is_asked, _is_few_trees, _has_middles, is_encoder)
     return any(way(part) for part in parts for way in ways)
 
 
@@ -281,7 +294,7 @@ def _is_asked(part: Any) -> bool:
 
 def _filling(part: Any) -> Callable[[Any, Floats, Flags], Floats] | None:
     """How candidates are looked for in what it fills in, if it does."""
-    return next((sure for name, sure in FILLING.items() if _named(part, (name,))), None)
+    return next((sure for name, sure in FILLING.items() if is_named(part, (name,))), None)
 
 
 def _is_few_trees(part: Any) -> bool:
@@ -291,7 +304,7 @@ def _is_few_trees(part: Any) -> bool:
 
 def _has_middles(part: Any) -> bool:
     """Whether the leaves of few trees are medians, or other quantiles, of what single records are off."""
-    if not _named(part, ("GradientBoostingRegressor", "HistGradientBoostingRegressor")):
+    if not is_named(part, ("GradientBoostingRegressor", "HistGradientBoostingRegressor")):
         return False
     n_trees = part.n_estimators if hasattr(part, "n_estimators") else part.max_iter
     return n_trees <= FEW_TREES and part.loss in ("absolute_error", "quantile")
@@ -307,27 +320,14 @@ def _bends(estimator: Any) -> bool:
         inner = [] if isinstance(estimator, type) else parts_of(estimator)[1:]
         return any(len(steps_of(part)) > 1 and _bends(part) for part in inner if hasattr(part, "get_params"))
     parts = [parts_of(step) if hasattr(step, "get_params") else [] for step in steps]
-    scales = [any(_named(part, RANGES) for part in some) for some in parts]
+    scales = [any(is_named(part, RANGES) for part in some) for some in parts]
     curves = [any(_is_curve(part) for part in some) for some in parts]
     later = any(scales[first] and any(curves[first + 1 :]) for first in range(len(steps)))
     return later or any(map(_bends, steps))
 
 
 def _is_curve(part: Any) -> bool:
-    return _named(part, CURVES) and getattr(part, "func", part) is not None
-
-
-def _named(part: Any, names: Container[str]) -> bool:
-    """Whether it is one of these estimators of scikit-learn, or of a class made from one."""
-    return any(kind.__name__ in names and kind.__module__.startswith("sklearn.") for kind in type(part).__mro__)
-
-
-def _fitted(estimator: Any, X: Any, y: Any, seed: int) -> Any:
-    from sklearn.base import clone
-
-    copy = clone(estimator)
-    names = [name for name, value in copy.get_params().items() if name.endswith("random_state") and value is None]
-    return fit(copy.set_params(**dict.fromkeys(names, seed)), X, y)[0]
+    return is_named(part, CURVES) and getattr(part, "func", part) is not None
 
 
 def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, Floats]]:
@@ -338,7 +338,7 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
     bends = _bends(fitted)
 
     def reader(part: Any) -> Reader | None:
-        scaling = next((name for name in RANGES if bends and _named(part, (name,))), None)
+        scaling = next((name for name in RANGES if bends and is_named(part, (name,))), None)
         return _reader(part) if scaling is None else RANGES[scaling]
 
     for place in walk(fitted, seen, lambda place: _reader(place.value) is None and not hasattr(place.value, SELECTING)):
@@ -349,60 +349,7 @@ def _readable(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Reader, Place, F
         matrix = place.seen.matrix
         # A bag may give its members some of the columns.
         if matrix is not None and matrix.shape == (len(seen), getattr(place.value, "n_features_in_", None)):
-            yield read or partial(_middles, labels=_as_given(place)), place, matrix
-
-
-def _last_of(fitted: Any) -> Any:
-    """What answers, with the labels transformed or not: the last step."""
-    last = last_step(fitted)
-    return last if not hasattr(last, "regressor_") else _last_of(last.regressor_)
-
-
-def _of_means(
-    fitted: Any, seen: RecordsSeen, table: Callable[[], Any], labels: NDArray[Any], fitted_to: NDArray[Any]
-) -> Iterator[Floats]:
-    """How sure it is of each candidate that means of few labels are made of its own ``[n]``, by where they are held.
-
-    Args:
-        fitted: all that was fitted.
-        seen: the candidates, with the same in the columns that outputs do not depend on.
-        table: gives candidates.
-        labels: of all candidates ``[n]``.
-        fitted_to: labels ``[m]``.
-    """
-    last = _last_of(fitted)
-    for place in walk(fitted, seen, lambda place: not (hasattr(place.value, SELECTING) or _is_encoder(place.value))):
-        part = place.value
-        if place.seen is None or not has_learned(part):
-            continue
-        if _is_encoder(part):
-            held, n_columns = part.encodings_, len(part.categories_)
-            by_column = [held[k * len(held) // n_columns : (k + 1) * len(held) // n_columns] for k in range(n_columns)]
-            told = [_are_told(fitted, numbers, table()) for numbers in by_column]
-            yield scores_of_encodings(part, place.seen.table, told, labels, fitted_to)
-            continue
-        is_leaves = part is last and _named(part, ("DecisionTreeRegressor",)) and place.seen.matrix is not None
-        if is_leaves and _are_told(fitted, [part.tree_.value], table()):
-            assert place.seen.matrix is not None
-            yield scores_of_leaves(part, place.seen.matrix, _as_given(place))
-
-
-def _are_told(fitted: Any, held: Iterable[Floats], table: Any) -> bool:
-    """Whether most outputs change where all of some numbers that a part holds are moved a little."""
-    numbers = list(held)
-    own, before = [one.copy() for one in numbers], _output(fitted, table).reshape(len(table), -1)
-    try:
-        for one in numbers:
-            one += NUDGE * (one.std() or 1.0)
-        after = _output(fitted, table).reshape(len(table), -1)
-    finally:
-        for one, values in zip(numbers, own, strict=True):
-            one[...] = values
-    return bool(np.mean((after != before).any(axis=1)) > SMOOTH)
-
-
-def _is_encoder(part: Any) -> bool:
-    return _named(part, ("TargetEncoder",))
+            yield read or partial(_middles, labels=labels_given(place)), place, matrix
 
 
 def _asked(fitted: Any, seen: RecordsSeen) -> Iterator[tuple[Any, RecordsSeen]]:
@@ -448,7 +395,7 @@ def _answering(case: Case, changed: Callable[[Floats, Column], Floats], share: f
             train, learner = case.what.train, case.learner
             assert isinstance(learner, SklearnLearner)
             X, y = train.schema.decode(train.features), train.schema.decode_labels(train.labels)
-            model = wrap(_fitted(learner.estimator, X, y, 0), train.schema)
+            model = wrap(fitted_again(learner.estimator, X, y, 0), train.schema)
         before = answers(model, some, n_classes)
     except (DataError, ModelError):
         return read
@@ -515,16 +462,6 @@ def _middles(step: Any, X: Floats, labels: NDArray[Any]) -> Floats:
             found[rows] = np.maximum(found[rows], off)
         told = after
     return found
-
-
-def _as_given(place: Place) -> NDArray[Any]:
-    """The labels of the candidates as a part was given them: transformed, where it stands behind that."""
-    assert place.seen is not None
-    labels = place.seen.labels
-    for one in place.holder:
-        if hasattr(one, "regressor_") and hasattr(one, "transformer_"):
-            labels = np.ravel(one.transformer_.transform(np.asarray(labels)[:, None]))
-    return labels
 
 
 def _thresholds(step: Any, X: Floats) -> Floats:

@@ -1,0 +1,159 @@
+"""Who of few candidates is in a sum: coefficients of categories and words, leaves of regression trees."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import (
+    ElasticNet,
+    GammaRegressor,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    PoissonRegressor,
+    Ridge,
+    RidgeClassifier,
+    RidgeClassifierCV,
+    RidgeCV,
+    TweedieRegressor,
+)
+
+from leakgauge.auditing.membership.sums import (
+    MOST_TOGETHER,
+    Gradients,
+    Sum,
+    few_together,
+    scores_of_sums,
+    slack_of,
+    sums_of_gradients,
+)
+
+
+def of(parts: np.ndarray, total: float, tolerance: float = 0.0) -> np.ndarray:
+    rows = np.arange(len(parts))
+    return scores_of_sums([Sum(rows, parts[:, None], np.array([total]), tolerance)], len(parts))
+
+
+def test_a_sum_that_one_choice_has() -> None:
+    assert of(np.array([1.0, 2.5, 4.25, 8.125]), 5.25).tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9])
+def test_a_twin_that_tries_all_choices(n: int) -> None:
+    """Whole numbers, of which several choices have a sum: each is as likely."""
+    parts = np.random.default_rng(n).integers(-4, 5, n).astype(float)
+    ways = [way for k in range(1, n + 1) for way in combinations(range(n), k)]
+    for total in range(-10, 11):
+        right = [way for way in ways if parts[list(way)].sum() == total]
+        share = np.array([sum(place in way for way in right) for place in range(n)]) / max(1, len(right))
+        np.testing.assert_allclose(of(parts, total), np.maximum(0, 2 * share - 1))
+
+
+def test_sums_of_forty_have_one_choice_and_of_more_none_is_looked_for() -> None:
+    rng = np.random.default_rng(0)
+    parts, chosen = rng.normal(size=MOST_TOGETHER), rng.random(MOST_TOGETHER) < 0.5
+    assert (of(parts, parts[chosen].sum()) == chosen).all()
+    assert not of(np.append(parts, 1.0), parts[chosen].sum()).any()
+
+
+def test_sums_of_several_numbers_have_to_agree_in_each() -> None:
+    parts = np.array([[1.0, 5.0], [2.0, 7.0], [3.0, 1.0]])
+    found = scores_of_sums([Sum(np.arange(3), parts, np.array([3.0, 1.0]))], 3)
+    assert found.tolist() == [0, 0, 1]  # the first two add up to 3 and 12
+
+
+def test_a_sum_within_what_it_may_be_off() -> None:
+    parts = np.array([1.0, 2.0, 4.0])
+    assert of(parts, 3.1, 0.2).tolist() == [1, 1, 0]
+    assert not of(parts, 3.1, 0.05).any()
+
+
+def test_sums_that_any_choice_may_have_say_nothing() -> None:
+    assert of(np.random.default_rng(0).normal(size=30), 0.0, 100.0).tolist() == [0] * 30
+
+
+def test_columns_of_few() -> None:
+    X = np.zeros((200, 4))
+    X[:, 1], X[:3, 1] = 7.0, 8.0
+    X[:5, 2], X[:100, 3] = 1.0, np.arange(100)
+    columns, usual = few_together(X)
+    assert columns.tolist() == [1, 2]
+    assert usual[:3].tolist() == [0, 7, 0]
+    assert few_together(X, constant=False)[0].tolist() == [2]
+
+
+REGRESSORS = [
+    LinearRegression(),
+    LinearRegression(fit_intercept=False),
+    Ridge(0.5),
+    Ridge(0.5, solver="lsqr", tol=1e-10),
+    RidgeCV([0.1, 1.0]),
+    Lasso(0.001, tol=1e-10, max_iter=100_000),
+    LassoCV(alphas=[0.001], tol=1e-10, max_iter=100_000),
+    ElasticNet(0.002, l1_ratio=0.3, tol=1e-10, max_iter=100_000),
+    PoissonRegressor(alpha=0.01, tol=1e-9, solver="newton-cholesky"),
+    GammaRegressor(alpha=0.01, tol=1e-9, solver="newton-cholesky"),
+    TweedieRegressor(power=1.5, alpha=0.01, tol=1e-9, solver="newton-cholesky"),
+    TweedieRegressor(power=0, alpha=0.01, tol=1e-9, solver="newton-cholesky"),
+]
+
+CLASSIFIERS = [
+    RidgeClassifier(),
+    RidgeClassifier(class_weight="balanced"),
+    RidgeClassifierCV([0.1, 1.0]),
+    LogisticRegression(tol=1e-9, max_iter=10_000),
+    LogisticRegression(solver="newton-cholesky", class_weight="balanced", tol=1e-9),
+    LogisticRegressionCV(Cs=[0.1, 1.0], cv=3, solver="newton-cholesky", tol=1e-9),
+]
+
+OF_CLASSES = [
+    *((one, 0) for one in REGRESSORS),
+    *((one, n_classes) for one in CLASSIFIERS for n_classes in (2, 3)),
+    (LogisticRegression(solver="liblinear", tol=1e-10, max_iter=10_000), 2),
+]
+
+
+def of_groups(n: int, seed: int, n_classes: int = 0, *, together: int = 6) -> tuple[Any, Any, Any]:
+    """Records in groups, with two numbers, labels and a random half as members."""
+    rng = np.random.default_rng(seed)
+    group = np.arange(n) // together
+    X = np.column_stack([rng.normal(size=(n, 2)), group[:, None] == np.arange(n // together // 4)])
+    score = X[:, 0] + rng.normal(size=n)
+    y: Any = np.exp(score / 2)
+    if n_classes:
+        y = np.array(["a", "b", "c"])[np.searchsorted(np.quantile(score, np.arange(1, n_classes) / n_classes), score)]
+    members = np.zeros(n, dtype=bool)
+    members[rng.permutation(n)[: n // 2]] = True
+    return X, y, members
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("model", "n_classes"), OF_CLASSES, ids=lambda one: str(one)[:40])
+def test_coefficients_name_training_records_alone(model: Any, n_classes: int) -> None:
+    X, y, members = of_groups(400, 0, n_classes)
+    fitted = model.fit(X[members], y[members])
+    own = Gradients.of(fitted, X[members], y[members], y[members])
+    slack = slack_of([*sums_of_gradients(X[members], own)])
+    assert slack < 1e-4
+    found = scores_of_sums(sums_of_gradients(X, Gradients.of(fitted, X, y, y[members]), slack), len(X))
+    in_groups = X[:, 2:][:, np.atleast_2d(fitted.coef_)[:, 2:].any(axis=0)].any(axis=1)  # a penalty may make some 0
+    assert (found[members & in_groups] > 0.9).mean() > 0.8
+    assert (found[~members] > 0.9).sum() <= 1
+    assert not found[~in_groups].any()
+
+
+@pytest.mark.parametrize("model", [Ridge(0.5), LogisticRegression()], ids=["ridge", "logistic"])
+def test_null_coefficients_of_other_records(model: Any) -> None:
+    """Nobody asked about was trained on: with a sum of its own, no choice has it."""
+    X, y, members = of_groups(400, 0, 2 * isinstance(model, LogisticRegression))
+    fitted = model.fit(X[members], y[members])
+    others = np.random.default_rng(1).permutation(np.flatnonzero(~members))
+    moved = X.copy()
+    moved[:, :2] += 1e-3  # nearly the same people, with other numbers
+    found = scores_of_sums(sums_of_gradients(moved, Gradients.of(fitted, moved, y, y[members])), len(X))
+    assert not found[others].any()
