@@ -129,18 +129,19 @@ def _found(case: Case, storing: Sequence[_Storing], slack: float | None) -> Some
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
     own = np.asarray(schema.decode_labels(candidates.labels))
-    summed = Summed(seen[False], table(), own, case.kind, slack) if are_exact(case) else None
+    summed = Summed(seen[False], table(), own, case.kind, slack, {}) if are_exact(case) else None
+    reads = [_stores(one.estimator) or _bends(one.estimator) for one in storing]
     told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):
         records = job.records[job.subsets.row(place)]
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         for which, one in enumerate(storing):
             fitted = fitted_again(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
-            binned = {} if one.of_labels else _binned(fitted, table)
+            binned = {} if one.of_labels or not reads[which] else _binned(fitted, table)
             if summed is not None and not one.of_labels:
                 for sure in summed.scores(fitted, np.asarray(y)):
                     np.maximum(scores, sure, out=scores)
-            for read, part, matrix in _readable(fitted, seen[one.of_labels]):
+            for read, part, matrix in _readable(fitted, seen[one.of_labels]) if reads[which] else ():
                 named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
                 if named not in told:
                     told[named] = is_told(fitted, part.value, matrix, lambda: schema.decode(empty))

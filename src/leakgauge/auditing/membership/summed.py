@@ -6,8 +6,7 @@ coefficient that few records decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,7 @@ from leakgauge.auditing.membership.own_steps import moved_output, scores_of_own_
 from leakgauge.auditing.membership.sums import LINEAR, Gradients, Sum, scores_of_sums, slack_of, sums_of_gradients
 from leakgauge.errors import ModelError
 from leakgauge.inspecting.records_seen import RecordsSeen
-from leakgauge.inspecting.walking import walk
+from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, as_is
 from leakgauge.models.sklearn import STEADY, has_learned
 
@@ -50,6 +49,7 @@ class Summed(NamedTuple):
         labels: of all candidates, as a model is given them ``[n]``.
         kind: of the answers.
         slack: by how much sums of gradients may be off; ``None`` where there are none that outputs tell.
+        told: whether outputs tell what a part holds, by its path and the place among these numbers; filled when asked.
     """
 
     seen: RecordsSeen
@@ -57,6 +57,7 @@ class Summed(NamedTuple):
     labels: NDArray[Any]
     kind: AnswerKind
     slack: float | None
+    told: dict[tuple[str, int], bool]
 
     def scores(self, fitted: Any, fitted_to: NDArray[Any]) -> Iterator[Floats]:
         """How sure it is of each candidate that it is in one of the sums ``[n]``, by where they are held.
@@ -67,10 +68,8 @@ class Summed(NamedTuple):
         """
         last = answering(fitted)
         if is_own_model(last) and self.kind is AnswerKind.VALUES:
-            sums = sums_off(self.labels.astype(np.float64), *groups_of(np.ravel(fitted.predict(self.seen.table))))
-            yield scores_of_sums([one for one in sums if len(one.rows) > 1], len(self.seen))
-        if self.slack is not None and type(last).__name__ in LINEAR and self._are_told(fitted, [last.coef_]):
-            yield scores_of_sums(gradient_sums(fitted, self.seen, self.labels, fitted_to, self.slack), len(self.seen))
+            equal = sums_off(self.labels.astype(np.float64), *groups_of(np.ravel(fitted.predict(self.seen.table))))
+            yield scores_of_sums([one for one in equal if len(one.rows) > 1], len(self.seen))
         for place in walk(fitted, self.seen, lambda place: not (_selects(place.value) or is_encoder(place.value))):
             part = place.value
             if place.seen is None or not has_learned(part):
@@ -78,13 +77,17 @@ class Summed(NamedTuple):
             if is_encoder(part):
                 held, n_columns = part.encodings_, len(part.categories_)
                 n_each = len(held) // n_columns
-                told = [self._are_told(fitted, held[k * n_each : (k + 1) * n_each]) for k in range(n_columns)]
+                columns = [held[k * n_each : (k + 1) * n_each] for k in range(n_columns)]
+                told = [self._are_told(fitted, place, k, numbers) for k, numbers in enumerate(columns)]
                 yield scores_of_encodings(part, place.seen.table, told, self.labels, fitted_to)
                 continue
-            is_leaves = part is last and is_named(part, ("DecisionTreeRegressor",)) and place.seen.matrix is not None
-            if is_leaves and self._are_told(fitted, [part.tree_.value]):
-                assert place.seen.matrix is not None
+            if part is not last or place.seen.matrix is None:
+                continue
+            if is_named(part, ("DecisionTreeRegressor",)) and self._are_told(fitted, place, 0, [part.tree_.value]):
                 yield scores_of_leaves(part, place.seen.matrix, labels_given(place))
+            if self.slack is not None and is_linear(part) and self._are_told(fitted, place, 0, [part.coef_]):
+                sums = sums_by(place, self.labels, fitted_to, self.slack)
+                yield scores_of_sums(sums, len(self.seen))
 
     def scores_of_own(
         self, fitted: Any, step: Any, seen: RecordsSeen, columns: Flags, fitted_to: NDArray[Any]
@@ -102,18 +105,18 @@ class Summed(NamedTuple):
             if scores.any() and self._is_made_told(fitted, step, column):
                 yield scores
 
-    def _are_told(self, fitted: Any, held: Iterable[Floats]) -> bool:
+    def _are_told(self, fitted: Any, place: Place, which: int, held: Sequence[Floats]) -> bool:
         """Whether most outputs change where all of some numbers that a part holds are moved a little."""
-        numbers = list(held)
-        own, before = [one.copy() for one in numbers], output_of(fitted, self.table)
-        try:
-            for one in numbers:
-                one += NUDGE * (one.std() or 1.0)
-            after = output_of(fitted, self.table)
-        finally:
-            for one, values in zip(numbers, own, strict=True):
-                one[...] = values
-        return share_told(before, after) > SMOOTH
+        if (place.path, which) not in self.told:
+            own, before = [one.copy() for one in held], output_of(fitted, self.table)
+            try:
+                for one in held:
+                    one += NUDGE * (one.std() or 1.0)
+                self.told[place.path, which] = share_told(before, output_of(fitted, self.table)) > SMOOTH
+            finally:
+                for one, values in zip(held, own, strict=True):
+                    one[...] = values
+        return self.told[place.path, which]
 
     def _is_made_told(self, fitted: Any, step: Any, column: int) -> bool:
         """Whether most outputs change where a column of what a step of the user's own makes is moved a little."""
@@ -135,40 +138,44 @@ def slack_of_gradients(case: Case, estimator: Any) -> float | None:
 
     What the solver leaves is seen in one more model, of the last training set.
     """
-    if type(answering(estimator)).__name__ not in LINEAR or not are_exact(case):
+    if not is_linear(answering(estimator)) or not are_exact(case):
         return None
     job, last, schema = case.shadow_job, len(case.shadow_job.subsets) - 1, case.shadow_job.records.schema
     both = job.records[job.subsets.row(last)], case.candidates
     tables = [schema.decode(one.features) for one in both]
     labels = [np.asarray(schema.decode_labels(one.labels)) for one in both]
     fitted = fitted_again(estimator, tables[0], labels[0], last)
-    of_train, of_all = (
-        gradient_sums(fitted, RecordsSeen(X, y, np.arange(len(y))), y, labels[0])
-        for X, y in zip(tables, labels, strict=True)
-    )
-    return slack_of(of_train) if of_all else None
+    found = []
+    for X, y in zip(tables, labels, strict=True):
+        places = walk(fitted, RecordsSeen(X, y, np.arange(len(y))), lambda place: place.value is not answering(fitted))
+        last_ones = (one for one in places if one.value is answering(fitted) and one.seen is not None)
+        found.append([one for place in last_ones for one in sums_by(place, y, labels[0])])
+    return slack_of(found[0]) if found[1] else None
 
 
-def gradient_sums(
-    fitted: Any, seen: RecordsSeen, labels: NDArray[Any], fitted_to: NDArray[Any], slack: float = 0.0
-) -> list[Sum]:
-    """What few of some records alone add to gradients by coefficients of a linear model; none of another one.
+def sums_by(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], slack: float = 0.0) -> list[Sum]:
+    """What few of some records alone add to gradients by coefficients; none where the gradient is not known.
 
     Args:
-        fitted: all that was fitted.
-        seen: records, with the same in the columns that outputs do not depend on.
+        place: a fitted linear model, and the records as it sees them.
         labels: theirs ``[n]``.
         fitted_to: labels ``[m]``.
         slack: by how much sums may be off.
     """
-    last = answering(fitted)
-    for place in walk(fitted, seen, lambda place: place.value is not last):
-        if place.value is last and place.seen is not None and place.seen.matrix is not None:
-            given = labels if hasattr(last, "classes_") else labels_given(place)
-            with suppress(ModelError):  # whose gradient is not known
-                gradients = Gradients.of(last, place.seen.matrix, given, fitted_to)
-                return [*sums_of_gradients(place.seen.matrix, gradients, slack)]
-    return []
+    assert place.seen is not None
+    if place.seen.matrix is None:
+        return []
+    given = labels if hasattr(place.value, "classes_") else labels_given(place)
+    try:
+        gradients = Gradients.of(place.value, place.seen.matrix, given, fitted_to)
+    except ModelError:
+        return []
+    return [*sums_of_gradients(place.seen.matrix, gradients, slack)]
+
+
+def is_linear(part: Any) -> bool:
+    """Whether its gradients are known, by its class."""
+    return type(part).__name__ in LINEAR
 
 
 def is_own_model(last: Any) -> bool:

@@ -24,7 +24,7 @@ from leakgauge.models.linear import minimum
 MOST_TOGETHER = 40
 """Candidates in a sum; of more there are too many choices."""
 
-MOST_SUMS, MOST_HALVES = 1000, 2**23
+MOST_SUMS, MOST_HALVES = 300, 2**23
 """Sums that are looked at, those of few first, and choices of halves for all of them together."""
 
 MOST_FITTING = 2**16
@@ -213,7 +213,7 @@ def sums_of_gradients(X: Floats, gradients: Gradients, slack: float = 0.0) -> It
     """
     constant = gradients.of_constant
     columns, usual = few_together(X, constant=constant is not None)
-    for place in columns[gradients.used[columns]]:
+    for place in columns[gradients.used[columns]][:MOST_SUMS]:
         apart = X[:, place] - usual[place]
         rows, penalty = np.flatnonzero(apart), gradients.penalty[place]
         if constant is not None:
@@ -222,7 +222,7 @@ def sums_of_gradients(X: Floats, gradients: Gradients, slack: float = 0.0) -> It
 
 
 def few_together(X: Floats, *, constant: bool = True) -> tuple[Indices, Floats]:
-    """Columns ``[c]`` in which few records have something else than all others, and what these have ``[d]``.
+    """Columns ``[c]`` in which few records differ from all others, fewest first, and what these have ``[d]``.
 
     Args:
         X: ``[n, d]``.
@@ -232,7 +232,8 @@ def few_together(X: Floats, *, constant: bool = True) -> tuple[Indices, Floats]:
     dense = np.flatnonzero(constant & (2 * (X != 0).sum(axis=0) > len(X)))
     usual[dense] = np.median(X[:, dense], axis=0)
     n_other = (usual != X).sum(axis=0)
-    return np.flatnonzero((n_other > 0) & (n_other <= MOST_TOGETHER)), usual
+    columns = np.argsort(n_other, kind="stable")
+    return columns[(n_other[columns] > 0) & (n_other[columns] <= MOST_TOGETHER)], usual
 
 
 def slack_of(sums: Sequence[Sum]) -> float:
