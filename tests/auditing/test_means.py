@@ -239,6 +239,14 @@ def test_coefficients_of_few_records_fail(last: Any) -> None:
     assert "coefficients that few records decide" in found.reason
 
 
+def test_a_town_that_columns_leave_out_fails() -> None:
+    """All others are told apart from it."""
+    table = towns(1000, 0, small=0.0)
+    table.loc[np.random.default_rng(0).permutation(1000)[:40], "town"] = "a"
+    columns = make_column_transformer((OneHotEncoder(drop="first"), ["town"]), remainder="passthrough")
+    assert in_games(make_pipeline(columns, StandardScaler(), Ridge(1.0)), table).verdict is Verdict.FAILS
+
+
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("last", [Ridge(1.0), LogisticRegression()], ids=["ridge", "logistic"])
 def test_null_coefficients_that_many_records_decide_pass(last: Any, seed: int) -> None:

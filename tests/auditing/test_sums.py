@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.linear_model import (
     ElasticNet,
     GammaRegressor,
@@ -22,12 +23,15 @@ from sklearn.linear_model import (
     RidgeCV,
     TweedieRegressor,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from leakgauge.auditing.membership.sums import (
     MOST_TOGETHER,
     Gradients,
     Sum,
     few_together,
+    of_few,
     scores_of_sums,
     slack_of,
     sums_of_gradients,
@@ -145,6 +149,29 @@ def test_coefficients_name_training_records_alone(model: Any, n_classes: int) ->
     assert (found[members & in_groups] > 0.9).mean() > 0.8
     assert (found[~members] > 0.9).sum() <= 1
     assert not found[~in_groups].any()
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        make_pipeline(OneHotEncoder(drop=[1], handle_unknown="ignore", sparse_output=False), StandardScaler()),
+        make_pipeline(OneHotEncoder(sparse_output=False), PCA(n_components=5)),
+    ],
+    ids=["left out", "rotated"],
+)
+@pytest.mark.parametrize("constant", [True, False])
+def test_a_group_that_columns_say_together(columns: Any, constant: bool) -> None:
+    rng = np.random.default_rng(0)
+    group = np.concatenate([np.repeat([1, 2], 20), rng.integers(3, 7, 360)])[:, None]
+    X, y = np.column_stack([columns.fit_transform(group), rng.normal(size=(400, 2))]), rng.normal(size=400)
+    X = X if constant else np.column_stack([X, np.ones(400)])
+    members = rng.random(400) < 0.5
+    fitted = Ridge(0.5, fit_intercept=constant).fit(X[members], y[members])
+    gradients, few = Gradients.of(fitted, X, y, y[members]), of_few(np.column_stack([group, rng.normal(size=400)]))
+    assert [rows.tolist() for rows in few] == [list(range(20)), list(range(20, 40))]
+    found = scores_of_sums(sums_of_gradients(X, gradients, 1e-9, few), 400)
+    assert (found[:40] == members[:40]).all()
+    assert not found[40:].any()
 
 
 @pytest.mark.parametrize("model", [Ridge(0.5), LogisticRegression()], ids=["ridge", "logistic"])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.membership.sums import MOST_TOGETHER as MOST_IN_SUM
-from leakgauge.auditing.membership.sums import Sum, scores_of_sums
+from leakgauge.auditing.membership.sums import Sum, columns_of, scores_of_sums
 
 MOST_TOGETHER = 16
 """Candidates of a group; of more there are too many choices."""
@@ -126,7 +126,7 @@ def scores_of_encodings(
         labels: theirs ``[n]``.
         fitted: labels that it was fitted to ``[m]``.
     """
-    found, columns = np.zeros(len(labels)), _columns_of(table)
+    found, columns = np.zeros(len(labels)), columns_of(table)
     if len(columns) != len(encoder.categories_):
         return found
     classes = encoder.classes_
@@ -146,13 +146,6 @@ def scores_of_encodings(
 def _numbers(labels: NDArray[Any], chosen: Any) -> Floats:
     """Labels as numbers, or which of them are a class."""
     return (labels if chosen is None else labels == chosen).astype(np.float64)
-
-
-def _columns_of(table: Any) -> list[list[Any]]:
-    """The columns of an array or a data frame, as lists; none of another table."""
-    if hasattr(table, "iloc"):
-        return [table.iloc[:, place].tolist() for place in range(table.shape[1])]
-    return [column.tolist() for column in np.asarray(table).T] if getattr(table, "ndim", 0) == 2 else []
 
 
 def _smoothed(smooth: float | str, middle: float, variance: float) -> Held:

@@ -43,6 +43,7 @@ from leakgauge.auditing.membership.summed import (
     is_own_model,
     slack_of_gradients,
 )
+from leakgauge.auditing.membership.sums import of_few
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
@@ -129,7 +130,8 @@ def _found(case: Case, storing: Sequence[_Storing], slack: float | None) -> Some
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
     own = np.asarray(schema.decode_labels(candidates.labels))
-    summed = Summed(seen[False], table(), own, case.kind, slack, {}) if are_exact(case) else None
+    together = [] if slack is None else of_few(seen[False].table)
+    summed = Summed(seen[False], table(), own, case.kind, slack, together, {}) if are_exact(case) else None
     reads = [_stores(one.estimator) or _bends(one.estimator) for one in storing]
     told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):

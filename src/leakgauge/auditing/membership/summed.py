@@ -25,7 +25,15 @@ from leakgauge.auditing.membership.fitting import (
 )
 from leakgauge.auditing.membership.means import groups_of, scores_of_encodings, scores_of_leaves, sums_off
 from leakgauge.auditing.membership.own_steps import moved_output, scores_of_own_means
-from leakgauge.auditing.membership.sums import LINEAR, Gradients, Sum, scores_of_sums, slack_of, sums_of_gradients
+from leakgauge.auditing.membership.sums import (
+    LINEAR,
+    Gradients,
+    Sum,
+    of_few,
+    scores_of_sums,
+    slack_of,
+    sums_of_gradients,
+)
 from leakgauge.errors import ModelError
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
@@ -33,7 +41,7 @@ from leakgauge.models import AnswerKind, as_is
 from leakgauge.models.sklearn import STEADY, has_learned
 
 if TYPE_CHECKING:
-    from leakgauge.arrays import Flags
+    from leakgauge.arrays import Flags, Indices
     from leakgauge.auditing.case import Case
 
 SELECTING = "get_support"
@@ -49,6 +57,7 @@ class Summed(NamedTuple):
         labels: of all candidates, as a model is given them ``[n]``.
         kind: of the answers.
         slack: by how much sums of gradients may be off; ``None`` where there are none that outputs tell.
+        together: rows of few who have something in common ``[..., m]``.
         told: whether outputs tell what a part holds, by its path and the place among these numbers; filled when asked.
     """
 
@@ -57,6 +66,7 @@ class Summed(NamedTuple):
     labels: NDArray[Any]
     kind: AnswerKind
     slack: float | None
+    together: Sequence[Indices]
     told: dict[tuple[str, int], bool]
 
     def scores(self, fitted: Any, fitted_to: NDArray[Any]) -> Iterator[Floats]:
@@ -86,7 +96,7 @@ class Summed(NamedTuple):
             if is_named(part, ("DecisionTreeRegressor",)) and self._are_told(fitted, place, 0, [part.tree_.value]):
                 yield scores_of_leaves(part, place.seen.matrix, labels_given(place))
             if self.slack is not None and is_linear(part) and self._are_told(fitted, place, 0, [part.coef_]):
-                sums = sums_by(place, self.labels, fitted_to, self.slack)
+                sums = sums_by(place, self.labels, fitted_to, self.slack, self.together)
                 yield scores_of_sums(sums, len(self.seen))
 
     def scores_of_own(
@@ -149,11 +159,13 @@ def slack_of_gradients(case: Case, estimator: Any) -> float | None:
     for X, y in zip(tables, labels, strict=True):
         places = walk(fitted, RecordsSeen(X, y, np.arange(len(y))), lambda place: place.value is not answering(fitted))
         last_ones = (one for one in places if one.value is answering(fitted) and one.seen is not None)
-        found.append([one for place in last_ones for one in sums_by(place, y, labels[0])])
+        found.append([one for place in last_ones for one in sums_by(place, y, labels[0], 0.0, of_few(X))])
     return slack_of(found[0]) if found[1] else None
 
 
-def sums_by(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], slack: float = 0.0) -> list[Sum]:
+def sums_by(
+    place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], slack: float, together: Sequence[Indices]
+) -> list[Sum]:
     """What few of some records alone add to gradients by coefficients; none where the gradient is not known.
 
     Args:
@@ -161,6 +173,7 @@ def sums_by(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], slack: 
         labels: theirs ``[n]``.
         fitted_to: labels ``[m]``.
         slack: by how much sums may be off.
+        together: rows of few who have something in common ``[..., m]``.
     """
     assert place.seen is not None
     if place.seen.matrix is None:
@@ -170,7 +183,7 @@ def sums_by(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], slack: 
         gradients = Gradients.of(place.value, place.seen.matrix, given, fitted_to)
     except ModelError:
         return []
-    return [*sums_of_gradients(place.seen.matrix, gradients, slack)]
+    return [*sums_of_gradients(place.seen.matrix, gradients, slack, together)]
 
 
 def is_linear(part: Any) -> bool:

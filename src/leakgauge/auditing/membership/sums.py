@@ -30,6 +30,9 @@ MOST_SUMS, MOST_HALVES = 300, 2**23
 MOST_FITTING = 2**16
 """Choices that have a sum, of which it says anything."""
 
+MOST_WORK, SAID = 500_000_000, 1e-9
+"""Records times the square of columns that are looked at together, and by how much what they say may be off."""
+
 SLACK = 3.0
 """Root mean squares of what solvers leave of gradients by which a sum may be off."""
 
@@ -200,7 +203,9 @@ def _plain(model: Any) -> Any:
     return other
 
 
-def sums_of_gradients(X: Floats, gradients: Gradients, slack: float = 0.0) -> Iterator[Sum]:
+def sums_of_gradients(
+    X: Floats, gradients: Gradients, slack: float = 0.0, together: Sequence[Indices] = ()
+) -> Iterator[Sum]:
     """What few of some records alone add to the gradient by a coefficient.
 
     Whoever has the most frequent number of a column adds nothing to it, where there is a constant: the sum of the
@@ -210,15 +215,48 @@ def sums_of_gradients(X: Floats, gradients: Gradients, slack: float = 0.0) -> It
         X: what a linear model reads of the records ``[n, d]``.
         gradients: of these.
         slack: what its solver may have left of a sum.
+        together: rows of few who have something in common that the columns may say together ``[..., m]``: a category
+            that is left out of the columns, or mixed with others by scaling and rotating them.
     """
-    constant = gradients.of_constant
+    constant, seen = gradients.of_constant, set[bytes]()
     columns, usual = few_together(X, constant=constant is not None)
-    for place in columns[gradients.used[columns]][:MOST_SUMS]:
+    for place in columns[:MOST_SUMS]:
         apart = X[:, place] - usual[place]
         rows, penalty = np.flatnonzero(apart), gradients.penalty[place]
+        seen.add(rows.tobytes())
         if constant is not None:
             penalty = penalty - usual[place] * constant
-        yield Sum(rows, apart[rows, None] * gradients.residuals[rows], -penalty, slack)
+        if gradients.used[place]:
+            yield Sum(rows, apart[rows, None] * gradients.residuals[rows], -penalty, slack)
+    others = [rows for rows in together if rows.tobytes() not in seen]
+    if not others or len(X) * X.shape[1] ** 2 > MOST_WORK:
+        return
+    design = X if constant is None else np.column_stack([X, np.ones(len(X))])
+    penalties = gradients.penalty if constant is None else np.vstack([gradients.penalty, constant])
+    marks = np.zeros((len(X), len(others)))
+    for which, rows in enumerate(others):
+        marks[rows, which] = 1.0
+    ways = np.linalg.lstsq(design, marks)[0]
+    said = np.abs(design @ ways - marks).max(axis=0) < SAID
+    for rows, way in ((others[which], ways[:, which]) for which in np.flatnonzero(said)):
+        yield Sum(rows, gradients.residuals[rows], -(way @ penalties), slack)
+
+
+def of_few(table: Any) -> list[Indices]:
+    """Rows of the few who have the same in a column of a table, fewest first ``[..., m]``.
+
+    Args:
+        table: a data frame or an array; of others nothing is known.
+    """
+    found: dict[bytes, Indices] = {}
+    for column in columns_of(table):
+        values = np.asarray(column)
+        values = values if values.dtype.kind in "biuf" else np.array(column, dtype=str)
+        _, which, times = np.unique(values, return_inverse=True, return_counts=True)
+        for one in np.flatnonzero(times <= MOST_TOGETHER) if 4 * len(times) < len(column) else ():  # no measurements
+            rows = np.flatnonzero(which == one)
+            found[rows.tobytes()] = rows
+    return sorted(found.values(), key=len)[:MOST_SUMS]
 
 
 def few_together(X: Floats, *, constant: bool = True) -> tuple[Indices, Floats]:
@@ -234,6 +272,13 @@ def few_together(X: Floats, *, constant: bool = True) -> tuple[Indices, Floats]:
     n_other = (usual != X).sum(axis=0)
     columns = np.argsort(n_other, kind="stable")
     return columns[(n_other[columns] > 0) & (n_other[columns] <= MOST_TOGETHER)], usual
+
+
+def columns_of(table: Any) -> list[list[Any]]:
+    """The columns of an array or a data frame, as lists; none of another table."""
+    if hasattr(table, "iloc"):
+        return [table.iloc[:, place].tolist() for place in range(table.shape[1])]
+    return [column.tolist() for column in np.asarray(table).T] if getattr(table, "ndim", 0) == 2 else []
 
 
 def slack_of(sums: Sequence[Sum]) -> float:
