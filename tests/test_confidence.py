@@ -87,9 +87,11 @@ RULE = {"advantage": 0.1, "tpr_ratio": 10.0, "confidence": ASKED}
     ("learner", "records", "settings", "least"),
     [
         (GaussianNB(), PEOPLE, {"n_shadows": 16, "n_influence": 10, "attributes": ("gene",)}, 40),
-        (LinearSVC(), PEOPLE, {"n_shadows": 0, "n_influence": 0, "attributes": ("gene",)}, 10),
+        pytest.param(
+            LinearSVC(), PEOPLE, {"n_shadows": 0, "n_influence": 0, "attributes": ("gene",)}, 10, marks=pytest.mark.slow
+        ),
         (Ridge(), VALUES, {"n_shadows": 16, "attributes": ("x3",)}, 20),
-        (LinearRegression(), VALUES, {"n_shadows": 0}, 10),
+        pytest.param(LinearRegression(), VALUES, {"n_shadows": 0}, 10, marks=pytest.mark.slow),
         (
             LogisticRegression(),
             people(1000),
@@ -114,7 +116,10 @@ def test_of_an_audit(learner: Any, records: Records, settings: dict[str, Any], l
 
 @pytest.mark.parametrize(
     ("learner", "records", "defence"),
-    [(LogisticRegression(), PEOPLE, Temperature(2)), (Ridge(), VALUES, StrongerPenalty(10))],
+    [
+        (LogisticRegression(), PEOPLE, Temperature(2)),
+        pytest.param(Ridge(), VALUES, StrongerPenalty(10), marks=pytest.mark.slow),
+    ],
     ids=["probabilities", "values"],
 )
 def test_of_protecting(learner: Any, records: Records, defence: Any) -> None:

@@ -15,10 +15,15 @@ PAGE = (ROOT / "docs" / "theory.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
+LONGEST = {("protecting.md", 1), ("protecting.md", 2), ("protecting.md", 3)}
+"""Blocks of which the page has shorter ones of their sort."""
+
+
 def python_blocks():
     for page in PAGES:
         for number, block in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)):
-            yield pytest.param(block, id=f"{page.name}-{number}")
+            marks = pytest.mark.slow if (page.name, number) in LONGEST else ()
+            yield pytest.param(block, id=f"{page.name}-{number}", marks=marks)
 
 
 @pytest.mark.parametrize("block", list(python_blocks()))
@@ -48,6 +53,7 @@ def test_every_theorem_is_on_its_page():
     assert {name for room, name in named if room == "theory"} == set(leakgauge.theory.__all__)
 
 
+@pytest.mark.slow
 def test_the_example_of_a_table_runs(tmp_path):
     done = subprocess.run(
         [sys.executable, ROOT / "examples" / "own_table.py"], cwd=tmp_path, capture_output=True, text=True, check=False

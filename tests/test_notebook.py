@@ -97,6 +97,7 @@ def test_the_report_is_shown_in_a_frame(ran):
     assert shown.data["text/html"].startswith('<div><iframe title="leakgauge report" sandbox="allow-scripts" srcdoc=')
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path(os.environ.get("LEAKGAUGE_DATA", "."), "iwpc_warfarin").is_dir(),
     reason="the table is not in LEAKGAUGE_DATA",

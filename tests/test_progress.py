@@ -75,7 +75,7 @@ def test_an_explanation_says_that_it_measures(monkeypatch):
     assert "measuring the pace of models" in terminal.getvalue()
 
 
-@pytest.mark.parametrize("quiet", [False, None])
+@pytest.mark.parametrize("quiet", [False, pytest.param(None, marks=pytest.mark.slow)])
 def test_it_can_be_turned_off(quiet, monkeypatch):
     terminal = watched(monkeypatch)
     lg.audit(GaussianNB(), **GIVEN, progress=quiet)

@@ -148,7 +148,7 @@ def test_release(leakgauge, person):
     assert "array(" not in done.stdout
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_cannot_tell_fails_in_its_own_words_or_warns(tmp_path: Path) -> None:
     failing = "def test_release(leakgauge):\n    leakgauge.assert_passes(bayes, settings=tight, **data)\n"
     done = run(tmp_path, failing)
@@ -163,7 +163,7 @@ def test_cannot_tell_fails_in_its_own_words_or_warns(tmp_path: Path) -> None:
     assert "cannot_tell must be 'fail' or 'warn', got True" in refused.stdout
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_file_and_a_finished_audit(tmp_path: Path) -> None:
     """The folder is judged again: a verdict that was written into the file does not pass."""
     (tmp_path / "audit.toml").write_text(AUDIT)
@@ -192,8 +192,8 @@ def test_folder(leakgauge):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        ('"nowhere.toml"', "nowhere.toml does not exist"),
-        ('".", workers=2', "is a finished audit, which takes no workers"),
+        pytest.param('"nowhere.toml"', "nowhere.toml does not exist", marks=pytest.mark.slow),
+        pytest.param('".", workers=2', "is a finished audit, which takes no workers", marks=pytest.mark.slow),
         ("bayes, settings=loose, train=(X, y), holdout=(X[:, :1], y)", "The audit was not carried out: "),
     ],
 )

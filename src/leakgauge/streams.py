@@ -63,6 +63,7 @@ class AuditStream(Stream):
     NEARBY = b"nearby"  # of records that are hardly changed
     CROSSED_IMPUTATION = b"crossed imputation"
     ATTRIBUTE_TAIL = b"attribute tail"
+    CONFUSION_HALVES = b"confusion halves"  # people, each judged by the confusion matrix of the other half
     PROBES = b"probes"
     SEARCH = b"search"  # one for each record
     QUERIES = b"queries"  # training records that models without another are asked about

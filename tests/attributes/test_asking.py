@@ -41,7 +41,7 @@ def pipeline_of(last):
     return make_pipeline(encode, last)
 
 
-@pytest.mark.parametrize("hide", ["gene", "age", "both"])
+@pytest.mark.parametrize("hide", ["gene", pytest.param("age", marks=pytest.mark.slow), "both"])
 @pytest.mark.parametrize("last", [LogisticRegression(), LinearSVC(), DecisionTreeRegressor(max_depth=5)], ids=repr)
 def test_a_pipeline_with_its_encoding_inside(people, last, hide, monkeypatch):
     """Text in, numbers out; in parts of a few records; probabilities, labels and values."""

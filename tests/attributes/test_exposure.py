@@ -80,7 +80,7 @@ def rare_values(rng, n):
 
 
 @pytest.mark.parametrize("draw", [unequal, few_kinds, rare_values])
-@pytest.mark.parametrize(("n_members", "n_others"), [(300, 250), (900, 150)])
+@pytest.mark.parametrize(("n_members", "n_others"), [pytest.param(300, 250, marks=pytest.mark.slow), (900, 150)])
 def test_tails_of_people_drawn_alike_exceed_1_as_seldom_as_they_say(draw, n_members, n_others):
     """Null: 400 audits at level 0.05, of which at most 8 % show odds above 1.
 

@@ -12,6 +12,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.attributes import ATTACKS, ask_about_values, infer, single, together
+from leakgauge.attributes.attacks import AttackerRecords, AttributeEvidence, invert
+from leakgauge.attributes.inference import _crossed_confusion
 from leakgauge.attributes.inversion import by_gaussian_error, errors
 from leakgauge.attributes.reductions import several_queries
 from leakgauge.errors import ConfigError, DataError, ModelError
@@ -199,7 +201,7 @@ def test_the_deviation_and_the_confusion_may_be_published(people, regression):
     assert set(flat.people.guessed.tolist()) == {int(np.argmax(flat.prior))}
 
 
-@pytest.mark.parametrize("labels_only", [False, True])
+@pytest.mark.parametrize("labels_only", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_null_the_matrix_of_a_model_that_never_saw_the_records_tells_nothing(labels_only):
     """Thirty classes of two hundred people: that each was counted in its own cell looked like an advantage of 0.2."""
     rng, advantages, excluded = np.random.default_rng(0), [], 0
@@ -220,6 +222,36 @@ def test_null_the_matrix_of_a_model_that_never_saw_the_records_tells_nothing(lab
         excluded += not advantage.low <= 0 <= advantage.high
     assert excluded <= 4
     assert abs(np.mean(advantages)) < 0.03
+
+
+def test_equal_answers_and_labels_have_equal_scores_within_a_half():
+    """Whoever is a member: each is judged by the answers at the true values of the other half, counted one by one."""
+    rng, n, n_own = np.random.default_rng(0), 120, 40
+    named, labels, truth = (
+        rng.integers(2, size=(n + n_own, 2)),
+        rng.integers(2, size=n + n_own),
+        rng.integers(2, size=n),
+    )
+    told, nothing = np.log(np.eye(2)[named] * 0.8 + 0.1), np.zeros((n + n_own, 0))
+    own = AttackerRecords(told[n:], labels[n:], nothing[n:], np.zeros(n_own, dtype=np.int64))
+    evidence = AttributeEvidence(
+        AnswerKind.LABELS, told[:n], labels[:n], np.array([0.5, 0.5]), nothing[:n], np.zeros(0, bool), own=own, seed=3
+    )
+    crossed = _crossed_confusion(evidence, truth)
+    scores, half = invert(crossed).scores, crossed.judge
+    assert 40 < half.sum() < 80
+    assert 10 < crossed.own.judge.sum() < 30
+    cells = {}
+    for row in range(n):
+        cells.setdefault((half[row], labels[row], *named[row]), []).append(scores[row].tolist())
+        likelihood = []
+        for said in named[row]:
+            alike = [i for i in range(n) if half[i] != half[row] and named[i, truth[i]] == said]
+            likelihood.append(sum(labels[i] == labels[row] for i in alike) / len(alike))
+        np.testing.assert_allclose(np.exp(scores[row]), np.array(likelihood) / sum(likelihood))
+    assert len(cells) == 16
+    assert all(one == same[0] for same in cells.values() for one in same)
+    assert invert(crossed.about(np.array([5, 7]))).scores.tolist() == scores[[5, 7]].tolist()
 
 
 def test_attacks_on_some_are_those_on_a_table_of_them_and_people_are_looked_at_all(regression):
@@ -341,7 +373,10 @@ def test_warfarin_a_deep_tree_gives_genes_away_and_a_ridge_does_not(column):
 
 
 @needs_data
-@pytest.mark.parametrize("column", ["sex", "race", "marital_status"])
+@pytest.mark.parametrize(
+    "column",
+    ["sex", pytest.param("race", marks=pytest.mark.slow), pytest.param("marital_status", marks=pytest.mark.slow)],
+)
 def test_adult_a_tree_that_remembers_gives_more_away_than_logistic_regression(column):
     from leakgauge.records.datasets import load
 

@@ -145,19 +145,16 @@ def test_confusion_is_read_as_the_true_class_given_the_one_named():
     ]
 
 
-def test_who_is_counted_in_the_matrix_is_left_out_of_it():
-    """As by the matrix of all others, made anew for each."""
+def test_each_is_judged_by_the_matrix_that_is_named():
+    """As each alone by its own matrix."""
     rng = np.random.default_rng(0)
-    labels, predicted, named = rng.integers(3, size=40), rng.integers(3, size=40), rng.integers(3, size=(50, 4))
-    known = np.append(labels, rng.integers(3, size=10))
-    counts = inversion.confusion(predicted, labels, 3)
-    counted = np.append(predicted, np.full(10, -1))
-    found = inversion.by_confusion(named, known, counts, counted=counted)
+    labels, named, judge = rng.integers(3, size=50), rng.integers(3, size=(50, 4)), rng.integers(2, size=50)
+    matrices = rng.integers(20, size=(2, 3, 3))
+    matrices[1, :, 2] = 0
+    found = inversion.by_confusion(named, labels, matrices, judge=judge)
     for row in range(50):
-        others = np.arange(40) != row
-        matrix = inversion.confusion(predicted[others], labels[others], 3)
-        alone = inversion.by_confusion(named[[row]], known[[row]], matrix)
-        np.testing.assert_allclose(found.scores[row], alone.scores[0])
+        alone = inversion.by_confusion(named[[row]], labels[[row]], matrices[judge[row]])
+        np.testing.assert_array_equal(found.scores[row], alone.scores[0])
 
 
 def test_no_guess_counts_as_wrong():
@@ -184,6 +181,10 @@ def test_no_guess_counts_as_wrong():
         (lambda: inversion.by_confidence(np.zeros((1, 2, 2)), [2]), DataError, "true class"),
         (lambda: inversion.by_confidence(np.zeros((1, 2, 2)), [np.nan]), DataError, "without the response"),
         (lambda: inversion.by_confusion([[0, 1]], [0], [[1, 2]]), DataError, "square matrix"),
+        (lambda: inversion.by_confusion([[0, 1]], [0], np.ones((2, 2, 2))), DataError, "square matrix"),
+        (lambda: inversion.by_confusion([[0, 1]], [0], np.ones((2, 2)), judge=[0]), DataError, "square matrix"),
+        (lambda: inversion.by_confusion([[0, 1]], [0], np.ones((2, 2, 2)), judge=[2]), DataError, "one of 2 matrices"),
+        (lambda: inversion.by_confusion([[0, 1]], [0], np.ones((2, 2, 2)), judge=[0, 1]), DataError, "each of 1 rec"),
         (lambda: inversion.by_confusion([[0, 2]], [0], np.eye(2)), ModelError, "classes 0 to 1"),
         (lambda: posterior(np.zeros(3)), ModelError, "records, values"),
         (lambda: checked_prior(np.full((2, 2), np.nan), 2), DataError, "at least 0"),

@@ -38,7 +38,9 @@ def right(signals_of_target, of_shadows, members, values, prior=SHARES):
     return shadow_models.guesses(signals_of_target, of_shadows, members, values, prior).values == values
 
 
-@pytest.mark.parametrize("remember", [False, True], ids=["nobody remembers", "shadow models remember"])
+@pytest.mark.parametrize(
+    "remember", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["nobody remembers", "shadow models remember"]
+)
 def test_a_model_that_remembers_nobody_shows_nothing(remember):
     """Null: 400 games on 200 members and 200 others, models with effects of their own.
 

@@ -224,7 +224,11 @@ def flat(X):
 
 @pytest.mark.parametrize(
     "last",
-    [make_pipeline(StandardScaler(), LogisticRegression(C=0.1)), GaussianNB(), DecisionTreeClassifier(random_state=0)],
+    [
+        make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
+        pytest.param(GaussianNB(), marks=pytest.mark.slow),
+        pytest.param(DecisionTreeClassifier(random_state=0), marks=pytest.mark.slow),
+    ],
 )
 def test_images_give_the_numbers_of_their_rows(last):
     """Slow twin: a pipeline that flattens images, and rows that were flattened before."""
@@ -274,7 +278,14 @@ def test_a_torch_network_takes_images():
     assert result.description.train_score.value == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("learner", [LogisticRegression(), GaussianNB(), KNeighborsClassifier()])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LogisticRegression(),
+        pytest.param(GaussianNB(), marks=pytest.mark.slow),
+        pytest.param(KNeighborsClassifier(), marks=pytest.mark.slow),
+    ],
+)
 def test_arrays_in_single_precision_keep_the_engines(learner):
     """Models are asked in single precision; what is trained without a record is computed in double precision."""
     (X, y), (Z, w) = counts(60, 0, "float32"), counts(60, 1, "float32")
@@ -305,8 +316,14 @@ def counts(n, seed, dtype="int64"):
     return X, (X[:, 0] + X[:, 1] + rng.random(n) > 1).astype(int)
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array])
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "float64"])
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [
+        pytest.param(kind, dtype, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, kind in enumerate([sparse.csr_matrix, sparse.csr_array])
+        for j, dtype in enumerate(["bool", "uint8", "int64", "float32", "float64"])
+    ],
+)
 def test_sparse_matrices_reach_the_model_as_they_are(kind, dtype):
     """Class, type and values."""
     model = Recording()
@@ -323,11 +340,11 @@ def test_sparse_matrices_reach_the_model_as_they_are(kind, dtype):
     "last",
     [
         MultinomialNB(),
-        BernoulliNB(),
+        pytest.param(BernoulliNB(), marks=pytest.mark.slow),
         LogisticRegression(),
-        KNeighborsClassifier(),
+        pytest.param(KNeighborsClassifier(), marks=pytest.mark.slow),
         DecisionTreeClassifier(random_state=0),
-        make_pipeline(MaxAbsScaler(), LogisticRegression()),
+        pytest.param(make_pipeline(MaxAbsScaler(), LogisticRegression()), marks=pytest.mark.slow),
     ],
 )
 def test_sparse_and_dense_give_the_same_numbers(last):
@@ -402,8 +419,14 @@ def test_what_numpy_cannot_read_is_no_crash():
 # ------------------------------------------------------------------ several labels
 
 
-@pytest.mark.parametrize("made", [np.asarray, pd.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
-@pytest.mark.parametrize("model", [MultiOutputClassifier(LogisticRegression()), LogisticRegression()])
+@pytest.mark.parametrize(
+    ("model", "made"),
+    [
+        pytest.param(model, made, marks=() if j == 2 * i + 1 else pytest.mark.slow)
+        for i, model in enumerate([MultiOutputClassifier(LogisticRegression()), LogisticRegression()])
+        for j, made in enumerate([np.asarray, pd.DataFrame, sparse.csr_matrix, np.ndarray.tolist])
+    ],
+)
 def test_several_labels_are_refused_with_what_to_do(model, made):
     """The line of code that the message shows works."""
     X, y = counts(60, 0)
@@ -451,7 +474,15 @@ def read(texts):
     return np.array([[text.split().count(word) for word in WORDS] for text in texts], dtype=float)
 
 
-@pytest.mark.parametrize("form", [list, np.asarray, pd.Series, lambda texts: np.array(texts, dtype=object)])
+@pytest.mark.parametrize(
+    "form",
+    [
+        list,
+        pytest.param(np.asarray, marks=pytest.mark.slow),
+        pd.Series,
+        pytest.param(lambda texts: np.array(texts, dtype=object), marks=pytest.mark.slow),
+    ],
+)
 def test_texts_alone_are_read_by_the_first_step(form):
     """Slow twin: the counts of the words, made before."""
     train, holdout = notes(60, 0), notes(60, 1)
@@ -556,9 +587,9 @@ def model():
 @pytest.mark.parametrize(
     "X",
     [
-        images(70, 0)[0],
+        pytest.param(images(70, 0)[0], marks=pytest.mark.slow),
         images(70, 0, "float32")[0],
-        images(70, 0, "int64", (5,))[0],
+        pytest.param(images(70, 0, "int64", (5,))[0], marks=pytest.mark.slow),
         np.array([f"text {i % 9}" * (i % 5 + 1) for i in range(70)]),
     ],
 )

@@ -101,6 +101,7 @@ class Remembers(ProbabilityAccess):
 # ------------------------------------------------------------------ nothing there, nothing found
 
 
+@pytest.mark.slow
 def test_a_model_of_other_people_does_not_fail():
     """Null: 40 audits of a model that knows nobody, at a limit of almost 0 on the advantage at two columns.
 
@@ -303,7 +304,7 @@ def halved(pool, n):
     return {"train": pool[:n], "holdout": pool[n:]}
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_forest_that_remembers_fails_where_the_prior_outweighs_what_it_says(seed):
     """Known answer: a forest on 500 records with noisy labels, whose sex is named by likelihood and by comparison.
 

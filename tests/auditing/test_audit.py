@@ -54,6 +54,7 @@ def test_a_model_with_a_proven_bound_passes():
     assert 0 < result.influence.largest <= result.influence.bound < 0.05
 
 
+@pytest.mark.slow
 def test_without_a_bound_for_every_query_the_answer_is_cannot_tell():
     """The same model in a form for which no bound is known passes by what is measured, and never by proof."""
     codes = np.random.default_rng(1).integers(0, 2, size=(4000, 5)).astype(float)
@@ -162,6 +163,7 @@ def test_label_only_models_are_audited_by_their_labels():
     assert any("labels only" in note for note in result.notes)
 
 
+@pytest.mark.slow
 def test_what_is_released_is_what_is_measured():
     tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0)
     as_is = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=FAST)
@@ -310,6 +312,7 @@ def test_nobody_stands_out_of_a_model_of_other_people():
     assert found <= 8
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_result_whoever_works():
     forest, settings = RandomForestClassifier(5), Settings(n_shadows=8, n_influence=40)
     one = audit(forest, train=TRAIN, holdout=HOLDOUT, settings=settings)
@@ -319,7 +322,9 @@ def test_the_same_seed_gives_the_same_result_whoever_works():
     assert one != audit(forest, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, n_influence=40, seed=1))
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    "kind", ["pandas", pytest.param("polars", marks=pytest.mark.slow), pytest.param("pyarrow", marks=pytest.mark.slow)]
+)
 def test_data_frames_and_pipelines_on_named_columns(kind):
     frame = pd.DataFrame(X, columns=list("abcdef")).assign(town=np.where(X[:, 1] > 0, "north", "south"), ill=Y)
     frame["ill"] = np.where(Y == 1, "yes", "no")
@@ -344,6 +349,7 @@ def test_data_frames_and_pipelines_on_named_columns(kind):
     assert result.influence.n_measured == 5
 
 
+@pytest.mark.slow
 def test_influence_on_a_sample_never_passes():
     settings = Settings(n_shadows=4, n_influence=20, rule=ReleaseRule(queries=Queries.DIRECT))
     codes = np.random.default_rng(1).integers(0, 2, size=(4000, 5)).astype(float)
@@ -365,7 +371,7 @@ def test_influence_that_is_unknown_for_everybody_is_not_zero():
     assert any(unknown.reason in note for note in result.notes)
 
 
-@pytest.mark.parametrize("model", [KNeighborsClassifier(3), GaussianNB()])
+@pytest.mark.parametrize("model", [KNeighborsClassifier(3), pytest.param(GaussianNB(), marks=pytest.mark.slow)])
 def test_records_are_ranked_and_nameless(model):
     """By PDTP as released, by which a model fails; bins hide it where probabilities are small, as in naive Bayes."""
     result = audit(model, train=TRAIN, holdout=HOLDOUT, settings=FAST)
@@ -425,6 +431,7 @@ def test_how_far_a_coarse_solver_moves_a_label_has_no_size():
     assert "any part of a PDTP may be due to the solver" in said[0]
 
 
+@pytest.mark.slow
 def test_a_coarse_solver_is_noted():
     settings = Settings(n_shadows=4, n_influence=3)
     trained = make_pipeline(PowerTransformer(), LogisticRegression())
@@ -487,7 +494,7 @@ def test_bad_input_is_named(arguments, error, message):
         audit(**{"model": GaussianNB(), "train": TRAIN, "holdout": HOLDOUT, "settings": FAST, **arguments})
 
 
-@pytest.mark.parametrize("attack", ["lira", "rmia"])
+@pytest.mark.parametrize("attack", ["lira", pytest.param("rmia", marks=pytest.mark.slow)])
 def test_shadow_models_answer_in_the_bins_of_the_released_model(attack):
     """A forest that remembers random labels, in wide bins: with unbinned shadow models LiRA has an AUC of 0.72."""
     draws = np.random.default_rng(8)

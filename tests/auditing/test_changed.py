@@ -147,7 +147,14 @@ class FailsOnce(RegressorMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
-@pytest.mark.parametrize("kind", ["many at once", "one training", "two trainings"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("many at once", marks=pytest.mark.slow),
+        pytest.param("one training", marks=pytest.mark.slow),
+        "two trainings",
+    ],
+)
 def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind: str) -> None:
     """What they would have been asked tells single records; without it they pass by all else."""
     FailsOnce.n_fits, FailsOnce.failing = 0, (10, 35) if kind == "two trainings" else (10,)
@@ -182,7 +189,7 @@ class KnownNumbers(Limited):
         self.known = known
 
 
-@pytest.mark.parametrize("n_alone", [0, 40])
+@pytest.mark.parametrize("n_alone", [0, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_column_whose_numbers_may_not_be_moved_leaves_the_others_to_be_asked_about(n_alone: int) -> None:
     """All queries stay, with the column as it is: a harmless model passes, and another one is found."""
     table = towns(1200, n_alone)
@@ -259,7 +266,7 @@ def test_numbers_of_a_person_are_her_own_however_often_she_has_them() -> None:
     assert in_games(result).verdict is Verdict.FAILS
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_category_of_several_words_of_which_most_records_have_one_alone(known: bool) -> None:
     """To an encoder it is a category, also behind a function, which is asked about categories alone."""
     table, rng = towns(1200, 0), np.random.default_rng(3)
@@ -499,7 +506,9 @@ JUMPING = [
 ]
 
 
-@pytest.mark.parametrize("model", JUMPING)
+@pytest.mark.parametrize(
+    "model", [pytest.param(model, marks=() if i % 2 == 0 else pytest.mark.slow) for i, model in enumerate(JUMPING)]
+)
 def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge of a bin, a landmark, and a threshold halfway between two tell whose they are, by outputs alone."""
     monkeypatch.setattr("leakgauge.auditing.membership.shadows.stored", lambda case: None)
@@ -528,7 +537,15 @@ def test_cuts_of_xgboost_are_numbers_of_training_records() -> None:
     assert found.estimate.low > 4
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.slow),
+        pytest.param(2, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+    ],
+)
 def test_null_edges_that_no_number_decides_tell_nobody(seed: int) -> None:
     X, y = noisy(400, 3, seed)
     X[:] = np.round(X, 1)  # thresholds are between numbers that many have
@@ -538,7 +555,17 @@ def test_null_edges_that_no_number_decides_tell_nobody(seed: int) -> None:
     assert in_games(result).verdict is Verdict.PASSES
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        1,
+        pytest.param(2, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(4, marks=pytest.mark.slow),
+        pytest.param(5, marks=pytest.mark.slow),
+    ],
+)
 def test_null_thresholds_that_were_there_before_tell_nobody(seed: int) -> None:
     """Each number is its record's own, and whether it is above 0.5 does not depend on who was trained on."""
     X, y = noisy(400, 3, seed)
@@ -651,6 +678,7 @@ class KnownTexts(Known):
         return np.vectorize(len)(table).astype(float)
 
 
+@pytest.mark.slow
 def test_what_is_refused_takes_nothing_else_with_it() -> None:
     """Texts without what they alone have are refused; numbers right beside those of records tell whose they are."""
     X, y = noisy(1200, 4)
@@ -690,8 +718,11 @@ def test_numbers_that_several_have_are_not_moved() -> None:
     "model",
     [
         QuantileRegressor(quantile=0.5, alpha=0.0),
-        SVR(kernel="linear", C=0.01, epsilon=0.5, tol=1e-6),
-        DecisionTreeRegressor(criterion="absolute_error", max_leaf_nodes=9, min_samples_leaf=31),
+        pytest.param(SVR(kernel="linear", C=0.01, epsilon=0.5, tol=1e-6), marks=pytest.mark.slow),
+        pytest.param(
+            DecisionTreeRegressor(criterion="absolute_error", max_leaf_nodes=9, min_samples_leaf=31),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_exact_fits_tell_whom_a_model_was_trained_on(model: Any) -> None:
@@ -726,7 +757,7 @@ def test_a_word_that_stands_in_one_of_few_free_texts(n_alone: int) -> None:
     assert found.verdict is (Verdict.FAILS if n_alone else Verdict.PASSES)
 
 
-@pytest.mark.parametrize("longest", [2, 1])
+@pytest.mark.parametrize("longest", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_words_that_follow_each_other_in_one_text_alone(longest: int) -> None:
     """Each of the words is common; to who reads single words the order says nothing."""
     rng = np.random.default_rng(1)
@@ -779,16 +810,28 @@ def one_hot_codes(**encoding: Any) -> Any:
     return make_pipeline(columns, PoissonRegressor(alpha=1.0))
 
 
-@pytest.mark.parametrize(("n_few", "n_holders"), [(20, 1), (30, 2)])
-@pytest.mark.parametrize("kind", ["int", "float", "date"])
+@pytest.mark.parametrize(
+    ("n_few", "n_holders", "kind"),
+    [
+        pytest.param(n_few, n_holders, kind, marks=() if i == j else pytest.mark.slow)
+        for i, (n_few, n_holders) in enumerate([(20, 1), (30, 2)])
+        for j, kind in enumerate(["int", "float", "date"])
+    ],
+)
 def test_numbers_that_are_encoded_as_categories(kind: str, n_few: int, n_holders: int) -> None:
     """Evenly spaced, too: halfway between two of them there is a third."""
     found = in_games(audited(one_hot_codes(handle_unknown="ignore"), numbered(kind, 800, n_few, n_holders)))
     assert found.verdict is Verdict.FAILS
 
 
-@pytest.mark.parametrize("n_holders", [2, 3])
-@pytest.mark.parametrize("kind", ["int", "text"])
+@pytest.mark.parametrize(
+    ("n_holders", "kind"),
+    [
+        pytest.param(n_holders, kind, marks=() if i == j else pytest.mark.slow)
+        for i, n_holders in enumerate([2, 3])
+        for j, kind in enumerate(["int", "text"])
+    ],
+)
 def test_a_code_that_two_or_three_have_behind_a_target_encoder(kind: str, n_holders: int) -> None:
     """All codes are held by as few, so that another's value is known to most models: one that no record has is not."""
     rng = np.random.default_rng(n_holders)
@@ -802,6 +845,7 @@ def test_a_code_that_two_or_three_have_behind_a_target_encoder(kind: str, n_hold
     assert in_games(audited(make_pipeline(columns, Ridge(10.0)), table)).verdict is Verdict.FAILS
 
 
+@pytest.mark.slow
 def test_a_code_that_an_encoder_with_a_list_of_all_takes() -> None:
     table = numbered("int", 800, 40, 1)
     result = audited(one_hot_codes(categories=[np.unique(table.code)]), table)
@@ -844,7 +888,7 @@ def test_where_no_model_can_be_trained_to_be_asked_nothing_passes(monkeypatch: p
     assert found.verdict is Verdict.CANNOT_TELL
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_null_categories_of_two_that_are_not_encoded_tell_nobody(seed: int) -> None:
     """All that few have is one category."""
     table = numbered("int", 800, 30, 2).sample(frac=1.0, random_state=seed).reset_index(drop=True)

@@ -42,7 +42,7 @@ UNSCALED, SCALED = halves(200, 7, 3.5), halves(300, 3, 0.0)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("fitted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_model_whose_solver_stops_early_never_passes_on_the_minimum(fitted: bool) -> None:
     """Unscaled columns at the default settings: the bound at the minimum is below the limit, the model's own is not."""
     model = LogisticRegression(C=0.1)
@@ -57,7 +57,7 @@ def test_a_model_whose_solver_stops_early_never_passes_on_the_minimum(fitted: bo
     assert np.isinf(result.influence.bound)
 
 
-@pytest.mark.parametrize("fitted", [False, True])
+@pytest.mark.parametrize("fitted", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_converged_model_passes_within_the_range_and_says_what_was_measured(fitted: bool) -> None:
     model = LogisticRegression(C=0.1)
     model = model.fit(*SCALED["train"]) if fitted else model
@@ -87,7 +87,15 @@ def test_the_choice_of_queries_is_read_from_a_file() -> None:
     assert RulePart().queries is Queries.MEASURED
 
 
-@pytest.mark.parametrize(("shift", "known"), [(0.0, True), (0.05, True), (0.2, False), (1.5, False)])
+@pytest.mark.parametrize(
+    ("shift", "known"),
+    [
+        pytest.param(0.0, True, marks=pytest.mark.slow),
+        (0.05, True),
+        (0.2, False),
+        pytest.param(1.5, False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_model_that_differs_from_the_learners_is_judged_by_its_answers(shift: float, known: bool) -> None:
     """Two models with equal mean differences of probabilities may differ by any log ratio; the limit is on that."""
     model = LogisticRegression(C=0.1, tol=1e-8).fit(*SCALED["train"])
@@ -177,7 +185,7 @@ def test_a_forest_with_other_settings_is_not_taken_for_the_learners() -> None:
     assert "does not reproduce the audited model" in other.findings[0].reason
 
 
-@pytest.mark.parametrize("wrap", [Temperature(2.0).apply, Ensemble(3).apply])
+@pytest.mark.parametrize("wrap", [pytest.param(Temperature(2.0).apply, marks=pytest.mark.slow), Ensemble(3).apply])
 def test_defended_learners_say_what_is_proven(wrap: Any) -> None:
     """An ensemble's bound is a proof about any of its models; that of tempered answers is partly measured."""
     learner = wrap(SklearnLearner(LogisticRegression(C=0.1)))

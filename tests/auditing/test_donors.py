@@ -37,8 +37,14 @@ def every(X: np.ndarray) -> np.ndarray:
     return np.ones(X.shape[1], dtype=bool)
 
 
-@pytest.mark.parametrize("weights", ["uniform", "distance"])
-@pytest.mark.parametrize(("n", "k", "missing"), [(200, 5, 0.0), (500, 3, 0.05), (300, 1, 0.0), (300, 10, 0.1)])
+@pytest.mark.parametrize(
+    ("weights", "n", "k", "missing"),
+    [
+        pytest.param(weights, n, k, missing, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, weights in enumerate(["uniform", "distance"])
+        for j, (n, k, missing) in enumerate([(200, 5, 0.0), (500, 3, 0.05), (300, 1, 0.0), (300, 10, 0.1)])
+    ],
+)
 def test_who_is_named_is_a_training_record(weights: str, n: int, k: int, missing: float) -> None:
     """Of random halves 15 training records at least are named, and no other."""
     for seed in range(5):

@@ -58,15 +58,20 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(
-    "model",
+    ("settings", "model"),
     [
-        GaussianNB(),
-        LogisticRegression(),
-        LogisticRegression(solver="liblinear"),
-        ExtraTreeClassifier(max_depth=2),
-        GaussianNB().fit(*TRAIN),
+        pytest.param(settings, model, marks=() if i == j else pytest.mark.slow)
+        for i, settings in enumerate(SETTINGS)
+        for j, model in enumerate(
+            [
+                GaussianNB(),
+                LogisticRegression(),
+                LogisticRegression(solver="liblinear"),
+                ExtraTreeClassifier(max_depth=2),
+                GaussianNB().fit(*TRAIN),
+            ]
+        )
     ],
 )
 def test_as_many_models_are_trained_as_was_said(
@@ -198,8 +203,14 @@ class CountedForest(RandomForestClassifier):
         return super().predict_proba(X)
 
 
-@pytest.mark.parametrize("settings", [Settings(n_shadows=8), Settings(n_shadows=4, n_influence=10)])
-@pytest.mark.parametrize("estimator", [Counted(), CountedRegression(), CountedForest(2)])
+@pytest.mark.parametrize(
+    ("settings", "estimator"),
+    [
+        pytest.param(settings, estimator, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, settings in enumerate([Settings(n_shadows=8), Settings(n_shadows=4, n_influence=10)])
+        for j, estimator in enumerate([Counted(), CountedRegression(), CountedForest(2)])
+    ],
+)
 def test_the_work_said_is_the_work_done_within_a_factor_of_two(
     estimator: object, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,6 +310,7 @@ def test_what_is_unlike_or_contaminated_or_not_known_does_not_pass():
     assert released(0.3, outlier=0.01, contamination=gross).verdict is Verdict.FAILS
 
 
+@pytest.mark.slow
 def test_a_harmless_model_passes_and_a_deep_tree_declared_as_a_stump_does_not():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2000, 3))

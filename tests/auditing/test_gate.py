@@ -56,7 +56,10 @@ def test_without_new_limits_nothing_changes(naive_bayes: Document) -> None:
     assert apply(naive_bayes, Limits()) == naive_bayes
 
 
-@pytest.mark.parametrize("limits", [(0.3, 0.02), (2.5, 0.4), (1.0, 0.1)])
+@pytest.mark.parametrize(
+    "limits",
+    [(0.3, 0.02), pytest.param((2.5, 0.4), marks=pytest.mark.slow), pytest.param((1.0, 0.1), marks=pytest.mark.slow)],
+)
 def test_other_limits_give_what_an_audit_with_them_gives(naive_bayes: Document, limits: tuple[float, float]) -> None:
     """Nothing is measured again, and yet the verdicts are those of the slow way."""
     dtp, advantage = limits

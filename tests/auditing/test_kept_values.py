@@ -41,8 +41,14 @@ KEEPING = [
 ]
 
 
-@pytest.mark.parametrize("fitted", [True, False])
-@pytest.mark.parametrize(("model", "classes"), KEEPING)
+@pytest.mark.parametrize(
+    ("fitted", "model", "classes"),
+    [
+        pytest.param(fitted, model, classes, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, fitted in enumerate([True, False])
+        for j, (model, classes) in enumerate(KEEPING)
+    ],
+)
 def test_values_that_are_kept_tell_members(model: Any, classes: bool, fitted: bool) -> None:
     """A map with a bend at each training value, and a record that is its own nearest neighbour: nearly all members are
     told by two or three queries each, whatever the answers about their own records say."""
@@ -55,7 +61,13 @@ def test_values_that_are_kept_tell_members(model: Any, classes: bool, fitted: bo
     assert verdict is Verdict.FAILS
 
 
-@pytest.mark.parametrize(("model", "classes"), KEEPING)
+@pytest.mark.parametrize(
+    ("model", "classes"),
+    [
+        pytest.param(model, classes, marks=() if i == 1 else pytest.mark.slow)
+        for i, (model, classes) in enumerate(KEEPING)
+    ],
+)
 def test_null_values_of_other_records_tell_nobody(model: Any, classes: bool) -> None:
     """Of 10 models that were trained on other records none is seen to reveal more than the limit allows: each is with
     probability below 0.025."""

@@ -85,7 +85,9 @@ def halves() -> tuple[Pair, Pair]:
     return people(5)
 
 
-@pytest.mark.parametrize("fitted", [True, False], ids=["fitted", "trained by the audit"])
+@pytest.mark.parametrize(
+    "fitted", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["fitted", "trained by the audit"]
+)
 @pytest.mark.parametrize(("state", "told"), [(11, True), (None, False)])
 def test_shadow_models_have_the_random_state_of_the_model(halves, state, told, fitted):
     """The likelihood ratio then sees a difference of 0.05 nats beneath noise of 1, and little of it otherwise."""
@@ -100,7 +102,7 @@ def numbered(n=40):
     return Records.from_arrays(np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2)
 
 
-@pytest.mark.parametrize("state", [11, None])
+@pytest.mark.parametrize("state", [11, pytest.param(None, marks=pytest.mark.slow)])
 def test_where_nothing_leaks_nothing_is_found(state):
     """Whatever the models have in common: ten models that do not look at their records, on records of their own.
 
@@ -249,8 +251,14 @@ def test_parts_with_numbers_keep_them_and_the_others_are_drawn():
     assert known.chunk_name(range(1), "x") != job.chunk_name(range(1), "x")
 
 
-@pytest.mark.parametrize("tried", [False, True])
-@pytest.mark.parametrize("state", [None, 5, 7])
+@pytest.mark.parametrize(
+    ("tried", "state"),
+    [
+        pytest.param(tried, state, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, tried in enumerate([False, True])
+        for j, state in enumerate([None, 5, 7])
+    ],
+)
 @pytest.mark.parametrize(
     "last",
     [

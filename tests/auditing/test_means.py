@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -11,7 +12,13 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import BaggingRegressor, VotingClassifier, VotingRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -21,9 +28,10 @@ from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.means import (
     MOST_TOGETHER,
     scores_of_encodings,
-    scores_of_leaves,
     scores_of_means,
+    sums_of_leaves,
 )
+from leakgauge.auditing.membership.sums import scores_of_sums
 
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
 
@@ -99,7 +107,7 @@ def test_leaves_name_training_records_alone(seed: int) -> None:
     rng, members = np.random.default_rng(seed), halves(400, seed)
     X, y = rng.normal(size=(400, 3)), rng.normal(size=400)
     tree = DecisionTreeRegressor(min_samples_leaf=4, random_state=0).fit(X[members], y[members])
-    found = scores_of_leaves(tree, X, y)
+    found = scores_of_sums(sums_of_leaves(tree, X, y), len(X))
     assert (found[members] == 1).sum() > 100
     assert not found[~members].any()
 
@@ -108,14 +116,14 @@ def test_null_leaves_of_other_records() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(800, 3)), rng.normal(size=800)
     tree = DecisionTreeRegressor(min_samples_leaf=4, random_state=0).fit(X[:400], y[:400])
-    assert not scores_of_leaves(tree, X[400:], y[400:]).any()
+    assert not scores_of_sums(sums_of_leaves(tree, X[400:], y[400:]), 400).any()
 
 
 def test_leaves_that_hold_medians_are_passed_over() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
     tree = DecisionTreeRegressor(criterion="absolute_error", min_samples_leaf=4).fit(X, y)
-    assert not scores_of_leaves(tree, X, y).any()
+    assert not scores_of_sums(sums_of_leaves(tree, X, y), len(X)).any()
 
 
 @pytest.mark.parametrize("smooth", ["auto", 2.0, 0.0])
@@ -339,6 +347,82 @@ def test_means_of_few_in_steps_of_the_users_own_fail(step: Any) -> None:
 def test_null_means_of_many_in_steps_of_the_users_own(step: Any) -> None:
     found = in_games(make_pipeline(step, Ridge(1.0)), towns(1000, 0, small=0.0))
     assert found.verdict is not Verdict.FAILS
+
+
+WITHIN = {
+    "vote": VotingRegressor([("a", Ridge(1.0)), ("b", LinearRegression())]),
+    "bag": BaggingRegressor(LinearRegression(), n_estimators=1, bootstrap=False),
+    "search": GridSearchCV(Ridge(), {"alpha": [0.5, 1.0]}, cv=2),
+    "rest": OneVsRestClassifier(LogisticRegression(solver="newton-cholesky", tol=1e-8)),
+    "votes": VotingClassifier([("a", LogisticRegression(solver="newton-cholesky", tol=1e-8))], voting="soft"),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_coefficients_of_models_within_others_fail(name: str) -> None:
+    table = towns(1000, 0, small=0.1, together=8)
+    if name in ("rest", "votes"):
+        table["y"] = np.array(["low", "mid", "high"])[pd.qcut(table.y, 3, labels=False)]
+    assert in_games(make_pipeline(ONE_HOT_AND_NUMBERS, WITHIN[name]), table).verdict is Verdict.FAILS
+
+
+def few_amounts(n: int, seed: int) -> pd.DataFrame:
+    """Columns of amounts that few people have, and classes that hardly depend on them."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(rng.normal(size=(n, 2)), columns=["x", "z"])
+    for place in range(8):
+        table[f"a{place}"] = 0.0
+        table.loc[rng.choice(n, 16, replace=False), f"a{place}"] = rng.gamma(2.0, size=16)
+    table["y"] = np.where(table.x + 2 * rng.normal(size=n) > 0, "yes", "no")
+    return table
+
+
+@pytest.mark.parametrize(
+    "model", [GaussianNB(var_smoothing=1e-2), NearestCentroid()], ids=lambda one: type(one).__name__
+)
+def test_means_of_classes_in_columns_of_few_fail(model: Any) -> None:
+    assert in_games(model, few_amounts(1000, 0)).verdict is Verdict.FAILS
+
+
+def test_null_means_of_classes_in_columns_of_many() -> None:
+    table = few_amounts(1000, 0)[["x", "z", "y"]]
+    assert in_games(GaussianNB(var_smoothing=1e-2), table).verdict is Verdict.PASSES
+
+
+def test_means_that_an_imputer_fills_in_for_few() -> None:
+    """Lasting for a column that hardly anybody has."""
+    table = towns(1000, 0, small=0.0)[["x", "y"]]
+    for place in range(4):
+        table[f"test{place}"] = np.nan
+        rows = np.random.default_rng(place).choice(1000, 30, replace=False)
+        table.loc[rows, f"test{place}"] = np.random.default_rng(place).normal(size=30)
+    table["y"] = np.where(table.y > table.y.median(), "high", "low")
+    model = make_pipeline(SimpleImputer(), LogisticRegression())
+    found = in_games(model, table)
+    assert found.verdict is Verdict.FAILS
+
+
+def test_rows_of_persons_are_tried_together() -> None:
+    people = towns(400, 0, small=0.2, together=17)
+    table = pd.concat([people.assign(x=people.x + shift, y=people.y + 3 * shift) for shift in (0.0, 0.7, 1.9)])
+    table["person"] = [f"p{one}" for one in range(400)] * 3
+    inside = table.person.isin([f"p{one}" for one in range(200)])
+    of_town = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = make_column_transformer((of_town, ["town"]), ("passthrough", ["x"]))
+    result = audit(
+        make_pipeline(columns, Ridge(1.0)),
+        train=table[inside], holdout=table[~inside], target="y", persons="person", settings=SETTINGS,
+    )  # fmt: skip
+    found = next(one for one in result.findings if one.measure == GAMES_TAIL_MEASURE)
+    assert found.verdict is Verdict.FAILS
+
+
+def test_an_audit_leaves_the_users_step_as_it_was() -> None:
+    table = towns(400, 0, small=0.2, together=10)
+    model = make_pipeline(Adding(), Ridge(1.0)).fit(table[["town", "x"]][:200], table.y[:200])
+    before = pickle.dumps(model)
+    audit(model, train=table[:200], holdout=table[200:], target="y", settings=replace(SETTINGS, n_shadows=16))
+    assert pickle.dumps(model) == before
 
 
 def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:

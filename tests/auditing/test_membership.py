@@ -194,7 +194,9 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int, 
     assert result.verdict is Verdict.FAILS
 
 
-@pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (60, Verdict.FAILS)])
+@pytest.mark.parametrize(
+    ("n_alone", "verdict"), [pytest.param(0, Verdict.PASSES, marks=pytest.mark.slow), (60, Verdict.FAILS)]
+)
 def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Verdict, by_attacks_alone: None) -> None:
     """With alpha = 30 their own outputs hardly move; whose coefficient is 0 shows in all outputs, in each game."""
     train, holdout = wages(n_alone, n=1000)
@@ -213,7 +215,9 @@ def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Ver
         assert tail.estimate.low == tails["influence"].odds
 
 
-@pytest.mark.parametrize(("n_alone", "verdict"), [(0, Verdict.PASSES), (30, Verdict.FAILS)])
+@pytest.mark.parametrize(
+    ("n_alone", "verdict"), [pytest.param(0, Verdict.PASSES, marks=pytest.mark.slow), (30, Verdict.FAILS)]
+)
 def test_labels_reveal_a_few_in_every_model_of_the_learner(n_alone: int, verdict: Verdict) -> None:
     """The label of who has a category of her own, against the trend, which models without her never give."""
     (X, y), (X_out, y_out) = wages(n_alone, n=1000)
@@ -868,8 +872,14 @@ def compared(train: np.ndarray, holdout: np.ndarray) -> Overlap:
     return Overlap.of(*(Records.from_arrays(X, np.arange(len(X)) > 0) for X in (train, holdout)))
 
 
-@pytest.mark.parametrize("noise", [(1e-8,), (1e-3,), (1e-8, 1e-3)])
-@pytest.mark.parametrize(("n_train", "n_holdout"), [(100, 100), (160, 40)])
+@pytest.mark.parametrize(
+    ("noise", "n_train", "n_holdout"),
+    [
+        pytest.param(noise, n_train, n_holdout, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, noise in enumerate([(1e-8,), (1e-3,), (1e-8, 1e-3)])
+        for j, (n_train, n_holdout) in enumerate([(100, 100), (160, 40)])
+    ],
+)
 def test_records_that_have_a_near_twin_anyway_are_not_taken_for_copies(
     noise: tuple[float, ...], n_train: int, n_holdout: int
 ) -> None:
@@ -949,8 +959,14 @@ def test_near_copies_are_found_where_each_training_record_occurs_several_times(t
     assert share.high >= n / 200
 
 
-@pytest.mark.parametrize("times", [(2, 1), (5, 1), (1, 2), (2, 2)])
-@pytest.mark.parametrize(("n_train", "n_holdout"), [(200, 200), (320, 80)])
+@pytest.mark.parametrize(
+    ("n_train", "n_holdout", "times"),
+    [
+        pytest.param(n_train, n_holdout, times, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, (n_train, n_holdout) in enumerate([(200, 200), (320, 80)])
+        for j, times in enumerate([(2, 1), (5, 1), (1, 2), (2, 2)])
+    ],
+)
 def test_near_twins_of_repeated_records_are_not_taken_for_copies(
     times: tuple[int, int], n_train: int, n_holdout: int
 ) -> None:
@@ -1013,7 +1029,7 @@ def test_a_copy_with_a_rounding_error_in_the_target_is_a_copy() -> None:
     assert result.notes[0].startswith("Holdout records are also in the training set, with nearly the same values")
 
 
-@pytest.mark.parametrize("blur", [0.0, 1e-6])
+@pytest.mark.parametrize("blur", [0.0, pytest.param(1e-6, marks=pytest.mark.slow)])
 def test_rows_that_repeat_in_the_holdout_do_not_fail_a_model_that_tells_nothing(blur: float) -> None:
     """A fixed law, and 50 people with 20 rows each: before they counted once, 5 of 6 such audits failed.
 
@@ -1045,7 +1061,7 @@ def drawn_again(times: np.ndarray, seed: int, model: ProbabilityAccess, settings
     return audit(model, train=train, holdout=holdout, settings=replace(settings, seed=seed))
 
 
-@pytest.mark.parametrize("times", [5, 10])
+@pytest.mark.parametrize("times", [5, pytest.param(10, marks=pytest.mark.slow)])
 def test_training_records_that_were_drawn_several_times_do_not_fail_a_model_that_tells_nothing(times: int) -> None:
     """A fixed law, and 300 records: where copies counted, 16 of 30 such audits failed (five times), 25 of 30 (ten).
 
@@ -1136,7 +1152,7 @@ def blurred(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return X + rng.uniform(-0.005, 0.005, size=X.shape)
 
 
-@pytest.mark.parametrize("change", [lambda X, _: X, blurred])
+@pytest.mark.parametrize("change", [pytest.param(lambda X, _: X, marks=pytest.mark.slow), blurred])
 def test_null_a_model_that_gives_little_away_does_not_fail_by_a_holdout_that_was_trained_on(
     change: Callable[[np.ndarray, np.random.Generator], np.ndarray],
 ) -> None:

@@ -54,8 +54,14 @@ BOOSTING = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5)
 IMPUTED = make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())
 
 
-@pytest.mark.parametrize("released", list(ReleasedOutputs))
-@pytest.mark.parametrize("model", [BOOSTING, IMPUTED, RandomForestClassifier(3, random_state=0)])
+@pytest.mark.parametrize(
+    ("released", "model"),
+    [
+        pytest.param(released, model, marks=() if i == j else pytest.mark.slow)
+        for i, released in enumerate(list(ReleasedOutputs))
+        for j, model in enumerate([BOOSTING, IMPUTED, RandomForestClassifier(3, random_state=0)])
+    ],
+)
 def test_learners_that_take_them_are_audited(model: Any, released: ReleasedOutputs) -> None:
     settings = Settings(n_shadows=4, n_influence=6, released=released)
     with warnings.catch_warnings():
@@ -174,7 +180,14 @@ def test_learners_and_bins_of_leakgauge_refuse_them() -> None:
         most_influential(SklearnLearner(LogisticRegression()), records, 3)
 
 
-@pytest.mark.parametrize("name", ["naive-bayes", "decision-tree", "logistic-regression"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "naive-bayes",
+        pytest.param("decision-tree", marks=pytest.mark.slow),
+        pytest.param("logistic-regression", marks=pytest.mark.slow),
+    ],
+)
 def test_recipes_of_a_file_get_the_middle_of_each_column(name: str, tmp_path: Path) -> None:
     """Of all records, as their centre and scale are; with a note, and what the audit of the filled table finds."""
     middle = np.nanmedian(X, axis=0)
@@ -247,7 +260,15 @@ def test_changed_copies_keep_their_gaps() -> None:
     assert (copies[:, 0] != X[:N, 0]).all()
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "Int64", "Float64"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "float64",
+        pytest.param("float32", marks=pytest.mark.slow),
+        "Int64",
+        pytest.param("Float64", marks=pytest.mark.slow),
+    ],
+)
 def test_frames_go_there_and_back(dtype: str) -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(

@@ -207,7 +207,15 @@ def test_few_numbers_are_inferred_exactly_and_as_categories_are():
     assert numbers == words
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "datetime64[us]"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        "int8",
+        pytest.param("int64", marks=pytest.mark.slow),
+        "float32",
+        pytest.param("datetime64[us]", marks=pytest.mark.slow),
+    ],
+)
 def test_numbers_of_other_types(dtype):
     """Each query holds what the column can hold."""
     seen = []
@@ -271,10 +279,16 @@ def of_towns(frame):
     return np.where(frame["place"] < 1000, number, number // 4)
 
 
-def test_of_many_values_the_most_frequent_are_tried():
-    """Slow twin: the records of these values alone give the same numbers; what was left out is said everywhere."""
+@pytest.fixture(scope="module")
+def of_many_towns():
+    """A training and a holdout table, and what an audit says about the column and in all."""
     train, holdout = towns(600, 0), towns(600, 1, 1000)
-    column, result = inferred(of_towns, train, holdout, "town")
+    return train, holdout, *inferred(of_towns, train, holdout, "town")
+
+
+def test_of_many_values_the_most_frequent_are_tried(of_many_towns):
+    """Slow twin: the records of these values alone give the same numbers; what was left out is said everywhere."""
+    train, holdout, column, result = of_many_towns
     assert len(column.values) == MOST_VALUES
     both = [one.town.value_counts() for one in (train, holdout)]
     rarer = pd.concat(both, axis=1).fillna(0).min(axis=1).sort_index()
@@ -296,10 +310,9 @@ def test_of_many_values_the_most_frequent_are_tried():
     assert others in text
 
 
-def test_exposed_records_of_many_values_are_the_right_ones():
+def test_exposed_records_of_many_values_are_the_right_ones(of_many_towns):
     """Records whose value is not tried are never listed; the ids are those of the table."""
-    train, holdout = towns(600, 0), towns(600, 1, 1000)
-    column, result = inferred(of_towns, train, holdout, "town")
+    train, holdout, column, result = of_many_towns
     counts = [one.town.value_counts() for one in (train, holdout)]
     frequent = pd.concat(counts, axis=1).fillna(0).min(axis=1).nlargest(MOST_VALUES + 5).index
     listed = [row for row in result.records if row.member and row.exposed_attributes]

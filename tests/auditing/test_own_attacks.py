@@ -209,11 +209,11 @@ def test_inputs_cannot_be_altered() -> None:
     "made",
     [
         lambda n: np.zeros(n, dtype=bool),
-        lambda n: np.ones(n, dtype=np.int8),
-        lambda n: [1] * n,
+        pytest.param(lambda n: np.ones(n, dtype=np.int8), marks=pytest.mark.slow),
+        pytest.param(lambda n: [1] * n, marks=pytest.mark.slow),
         lambda n: np.full(n, -3, dtype=np.float32),
-        lambda n: np.where(np.arange(n) % 2 == 0, 1e308, -1e308),
-        lambda n: np.full(n, 5e-324),
+        pytest.param(lambda n: np.where(np.arange(n) % 2 == 0, 1e308, -1e308), marks=pytest.mark.slow),
+        pytest.param(lambda n: np.full(n, 5e-324), marks=pytest.mark.slow),
         lambda n: np.full(n, -0.0),
     ],
 )

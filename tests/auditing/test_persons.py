@@ -52,7 +52,15 @@ def halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 QUICK = Settings(n_shadows=8, n_influence=10)
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), GaussianNB(), Ridge()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LogisticRegression(),
+        pytest.param(GaussianNB(), marks=pytest.mark.slow),
+        pytest.param(Ridge(), marks=pytest.mark.slow),
+    ],
+    ids=lambda one: type(one).__name__,
+)
 def test_one_row_each_gives_the_same_document_bit_for_bit(estimator):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 3))
@@ -201,9 +209,9 @@ def test_explain_counts_the_models_without_persons():
     ("estimator", "settings"),
     [
         (DecisionTreeRegressor(random_state=0), {"n_influence": 5}),
-        (Ridge(), {}),
+        pytest.param(Ridge(), {}, marks=pytest.mark.slow),
         (LogisticRegression(), {"released": ReleasedOutputs.LABELS}),
-        (LogisticRegression(), {"population": 0.3}),
+        pytest.param(LogisticRegression(), {"population": 0.3}, marks=pytest.mark.slow),
     ],
     ids=["tree", "ridge", "labels", "population"],
 )
@@ -237,7 +245,10 @@ def scored(n_in: int, n_out: int, *, seed: int, remembered: float = 0.0, limit: 
     return audit_scores(persons < 400, logit=z, persons=persons, settings=Settings(rule=rule))
 
 
-@pytest.mark.parametrize(("n_in", "n_out", "unseen"), [(6, 4, 800), (4, 6, 640), (10, 1, 3600)])
+@pytest.mark.parametrize(
+    ("n_in", "n_out", "unseen"),
+    [(6, 4, 800), pytest.param(4, 6, 640, marks=pytest.mark.slow), pytest.param(10, 1, 3600, marks=pytest.mark.slow)],
+)
 def test_how_many_rows_a_person_has_gives_nobody_away(n_in, n_out, unseen):
     """Null: of numbers drawn alike the learned attack had an advantage of 0.5 (6 and 4 rows) to 0.9 (10 and 2).
 
@@ -399,7 +410,15 @@ def oversampled(n_different: int, n_times: int, n_out: int, *, seed: int, leak: 
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("n_different", "n_times", "n_out"), [(3, 3, 3), (3, 2, 6), (1, 3, 3), (3, 3, 9)])
+@pytest.mark.parametrize(
+    ("n_different", "n_times", "n_out"),
+    [
+        pytest.param(3, 3, 3, marks=pytest.mark.slow),
+        (3, 2, 6),
+        pytest.param(1, 3, 3, marks=pytest.mark.slow),
+        (3, 3, 9),
+    ],
+)
 def test_null_rows_that_stand_in_a_person_several_times_give_nobody_away(n_different, n_times, n_out):
     """The learned attack saw by the mean, the smallest and the largest of its rows that a member has fewer of them.
 
@@ -483,8 +502,8 @@ def test_a_holdout_with_more_rows_hides_nothing():
     ("n_in", "n_out", "leak", "verdict"),
     [
         (4, 6, 0.0, Verdict.PASSES),
-        (6, 4, 0.0, Verdict.CANNOT_TELL),
-        (6, 4, 3.0, Verdict.FAILS),
+        pytest.param(6, 4, 0.0, Verdict.CANNOT_TELL, marks=pytest.mark.slow),
+        pytest.param(6, 4, 3.0, Verdict.FAILS, marks=pytest.mark.slow),
         (10, 2, 3.0, Verdict.FAILS),
     ],
 )
@@ -506,7 +525,7 @@ def test_in_games_all_rows_are_looked_at(n_in, n_out, leak, verdict):
     assert result.n_games == 16
 
 
-@pytest.mark.parametrize("law", ["geometric", "zipf", "uniform"])
+@pytest.mark.parametrize("law", [pytest.param("geometric", marks=pytest.mark.slow), "zipf", "uniform"])
 def test_null_numbers_of_rows_that_are_drawn_alike_leave_out_none(law):
     """20 audits of 300 persons of either kind: all rows are looked at, but for 5 to 10 % where numbers differ."""
     n_left_out, verdicts = 0, []
@@ -534,7 +553,14 @@ def test_a_few_persons_of_many_rows_spare_nobody():
     assert "population" not in [attack.name for attack in result.attacks]
 
 
-@pytest.mark.parametrize(("n_rows", "share", "stored"), [(25, 1.0, float), (25, 1.0, np.float32), (25, 0.0, float)])
+@pytest.mark.parametrize(
+    ("n_rows", "share", "stored"),
+    [
+        (25, 1.0, float),
+        pytest.param(25, 1.0, np.float32, marks=pytest.mark.slow),
+        pytest.param(25, 0.0, float, marks=pytest.mark.slow),
+    ],
+)
 def test_a_row_of_a_training_person_hides_whatever_one_row_shows(n_rows, share, stored):
     """Members are given away by one row of 25; a holdout person has a copy of such a row: 4 % of the holdout's rows."""
     rng = np.random.default_rng(0)

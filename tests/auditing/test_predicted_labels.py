@@ -105,8 +105,14 @@ LEAKING = {
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("name", LEAKING)
-@pytest.mark.parametrize("fitted", [True, False])
+@pytest.mark.parametrize(
+    ("name", "fitted"),
+    [
+        pytest.param(name, fitted, marks=() if i % 2 == j else pytest.mark.slow)
+        for i, name in enumerate(LEAKING)
+        for j, fitted in enumerate([True, False])
+    ],
+)
 def test_predicted_labels_are_attacked(name: str, fitted: bool) -> None:
     """Of the audited model, and of its shadow models: the gap between these is in the advantage in games."""
     result = asked(LEAKING[name], fitted=fitted, released="labels")

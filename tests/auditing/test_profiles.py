@@ -88,7 +88,10 @@ class Slow(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-@pytest.mark.parametrize("model", [DecisionTreeClassifier(random_state=0), KNeighborsClassifier(1), Slow()])
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(DecisionTreeClassifier(random_state=0), marks=pytest.mark.slow), KNeighborsClassifier(1), Slow()],
+)
 def test_smoke_does_not_pass_what_leaks(model: object) -> None:
     """Each remembers its training records; the seed is fixed."""
     rng = np.random.default_rng(0)

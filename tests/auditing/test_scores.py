@@ -44,7 +44,9 @@ def people(seed: int = 0) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], np.
     return {"train": (X[:N], y[:N]), "holdout": (X[N:], y[N:])}, y
 
 
-@pytest.mark.parametrize("mixed", [np.arange(2 * N), np.random.default_rng(1).permutation(2 * N)])
+@pytest.mark.parametrize(
+    "mixed", [pytest.param(np.arange(2 * N), marks=pytest.mark.slow), np.random.default_rng(1).permutation(2 * N)]
+)
 def test_scores_give_the_numbers_that_the_model_gives(mixed: np.ndarray) -> None:
     """A forest, its probabilities about everybody, and those of the shadow models of its own audit."""
     data, y = people()
@@ -100,7 +102,7 @@ def test_loss_logit_and_two_probabilities_say_the_same() -> None:
             assert one.advantage.value == pytest.approx(twin.advantage.value, abs=0.02), one.name
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_nothing_is_found_where_nothing_is_given_away(seed: int) -> None:
     rng = np.random.default_rng(seed)
     typical = rng.exponential(size=600)
@@ -265,8 +267,14 @@ def verdict_of(member: np.ndarray, settings: Settings = SETTINGS, **scores) -> t
     return result.verdict, [one for one in result.findings if one.measure in ROUNDED_MEASURES.values()]
 
 
-@pytest.mark.parametrize("decimals", [None, 0, 1, 2, 3])
-@pytest.mark.parametrize("form", ["loss", "logit", "probabilities", "loss of rounded probabilities"])
+@pytest.mark.parametrize(
+    ("decimals", "form"),
+    [
+        pytest.param(decimals, form, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, decimals in enumerate([None, 0, 1, 2, 3])
+        for j, form in enumerate(["loss", "logit", "probabilities", "loss of rounded probabilities"])
+    ],
+)
 def test_scores_that_lost_their_digits_do_not_pass(decimals: int | None, form: str) -> None:
     """In full they fail; rounded, those of nearly all records are equal, and no attack finds anything."""
     member, loss = of_a_memoriser()
@@ -447,7 +455,7 @@ def test_the_most_frequent_score_of_a_record_is_no_more_frequent_than_that_says(
     assert of_each_record(values, members) == pytest.approx(0.4, abs=0.02)
 
 
-@pytest.mark.parametrize("n_rows", [1, 20])
+@pytest.mark.parametrize("n_rows", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_digits_that_few_rows_of_many_persons_lost_may_hide_a_leak_to_these(n_rows: int) -> None:
     """5 % of the rows are cut to 0; with 20 rows each 64 % of the persons have one, and one row gives her away."""
     rng = np.random.default_rng(0)
@@ -604,8 +612,14 @@ COARSE = {
 }
 
 
-@pytest.mark.parametrize("form", ["probabilities", "loss"])
-@pytest.mark.parametrize("how", COARSE)
+@pytest.mark.parametrize(
+    ("form", "how"),
+    [
+        pytest.param(form, how, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, form in enumerate(["probabilities", "loss"])
+        for j, how in enumerate(COARSE)
+    ],
+)
 def test_scores_on_any_grid_do_not_pass(how: str, form: str) -> None:
     """In full they fail with an advantage of 0.5; on each grid nearly nothing is left of it."""
     member, p = of_a_confident_memoriser()
@@ -639,7 +653,9 @@ FULL = {
 }
 
 
-@pytest.mark.parametrize("what", FULL)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=() if i % 2 == 0 else pytest.mark.slow) for i, what in enumerate(FULL)]
+)
 def test_null_scores_with_all_their_digits_are_on_no_grid(what: str) -> None:
     """However many of them are equal; of seven digits hardly any are."""
     for seed in range(20):
@@ -703,7 +719,15 @@ def test_persons_of_several_kinds_are_refused(persons: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "changed", [{"by_record": None}, {"share": 1.5}, {"grid": "other"}, {"size": "2"}, {"more": 1}, {"share": None}]
+    "changed",
+    [
+        {"by_record": None},
+        {"share": 1.5},
+        pytest.param({"grid": "other"}, marks=pytest.mark.slow),
+        pytest.param({"size": "2"}, marks=pytest.mark.slow),
+        {"more": 1},
+        pytest.param({"share": None}, marks=pytest.mark.slow),
+    ],
 )
 def test_a_rounding_that_cannot_be_read_does_not_pass(changed: dict[str, Any]) -> None:
     """That of an earlier version lacks what was added since, and is read; of another one nothing is known."""

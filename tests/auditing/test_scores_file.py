@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,12 @@ from leakgauge.auditing import (
     explain_subject,
     subject,
 )
-from leakgauge.auditing.case import open_case
+from leakgauge.auditing.case import Case, open_case
 from leakgauge.auditing.config import Config, load_config, schema
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.protecting import protect
-from leakgauge.training import Execution
+from leakgauge.training import Execution, PredictionTable
 
 SETTINGS = Settings(rule=ReleaseRule(dtp=None), n_shadows=16)
 N = 120
@@ -84,7 +85,7 @@ def nothing(seed: int, *, references: bool) -> Frames:
     return scores, others if references else None
 
 
-@pytest.mark.parametrize("references", [False, True])
+@pytest.mark.parametrize("references", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_model_that_never_saw_the_members_gives_no_finding(tmp_path: Path, references: bool) -> None:
     """Of 20 audits none fails, and each attack's 95 % interval covers 0 in at least 15.
 
@@ -111,16 +112,24 @@ def forest() -> tuple[RandomForestClassifier, dict[str, Any], np.ndarray]:
     return RandomForestClassifier(10, random_state=0).fit(*data["train"]), data, y
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
-def test_model_arrays_and_file_give_the_same_numbers(tmp_path: Path, ending: str) -> None:
-    """A forest: audited as it is, by its probabilities and those of the shadow models of that audit, and from files."""
-    model, data, y = forest()
+@cache
+def audited_forest() -> tuple[AuditResult, Case, PredictionTable]:
+    """The audit of it, and what its attacks are given."""
+    model, data, _ = forest()
     own = audit(model, **data, settings=SETTINGS)
     case = open_case(
         subject(model, **data), SETTINGS, wants_population=False, execution=Execution(None, 1, "cpu"), progress=None
     )
     table, why_not, *_ = case.shadow_models
     assert table is not None, why_not
+    return own, case, table
+
+
+@pytest.mark.parametrize("ending", ["csv", pytest.param("csv.gz", marks=pytest.mark.slow), "parquet"])
+def test_model_arrays_and_file_give_the_same_numbers(tmp_path: Path, ending: str) -> None:
+    """A forest: audited as it is, by its probabilities and those of the shadow models of that audit, and from files."""
+    _, _, y = forest()
+    own, case, table = audited_forest()
     p, shadows = np.exp(case.answers), np.exp(table.answers)
     by_arrays = audit_scores(
         MEMBER, probabilities=p, labels=y, shadow_members=table.members, shadow_scores=shadows, settings=SETTINGS
@@ -334,7 +343,9 @@ def test_classes_that_a_csv_file_reads_as_one_are_refused(tmp_path: Path, one: s
     assert read_scores(parquet, None, groups=(), name="m").train.labels.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize("released", [ReleasedOutputs.BINNED, ReleasedOutputs.LABELS])
+@pytest.mark.parametrize(
+    "released", [ReleasedOutputs.BINNED, pytest.param(ReleasedOutputs.LABELS, marks=pytest.mark.slow)]
+)
 def test_reference_models_release_what_the_model_releases(tmp_path: Path, released: ReleasedOutputs) -> None:
     """Answers as they are beside binned ones would be those of another kind of model."""
     model, data, y = forest()

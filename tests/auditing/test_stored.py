@@ -96,22 +96,51 @@ GRID = np.linspace(-1, 1, 2001)
     "model",
     [
         make_pipeline(MEDIAN, StandardScaler(), LogisticRegression(C=0.1)),
-        make_pipeline(StandardScaler(), MEDIAN, LogisticRegression(C=0.1)),
-        make_pipeline(make_column_transformer((MEDIAN, ["c2", "c3", "c4", "c5", "c6"])), LogisticRegression(C=0.1)),
-        make_pipeline(SimpleImputer(strategy="most_frequent"), LogisticRegression(C=0.1)),
+        pytest.param(make_pipeline(StandardScaler(), MEDIAN, LogisticRegression(C=0.1)), marks=pytest.mark.slow),
+        pytest.param(
+            make_pipeline(make_column_transformer((MEDIAN, ["c2", "c3", "c4", "c5", "c6"])), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            make_pipeline(SimpleImputer(strategy="most_frequent"), LogisticRegression(C=0.1)), marks=pytest.mark.slow
+        ),
         make_pipeline(StandardScaler(), KNNImputer(n_neighbors=8, weights="distance"), LogisticRegression(C=0.1)),
-        make_pipeline(make_column_transformer((KNNImputer(), ["c3", "c4", "c5"])), LogisticRegression(C=0.1)),
-        make_pipeline(IterativeImputer(REMEMBERS, max_iter=2, random_state=0), LogisticRegression(C=0.01)),
+        pytest.param(
+            make_pipeline(make_column_transformer((KNNImputer(), ["c3", "c4", "c5"])), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            make_pipeline(IterativeImputer(REMEMBERS, max_iter=2, random_state=0), LogisticRegression(C=0.01)),
+            marks=pytest.mark.slow,
+        ),
         make_pipeline(MinMaxScaler(clip=True), LogisticRegression(C=0.1)),
-        make_pipeline(MinMaxScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
-        make_pipeline(MaxAbsScaler(), FunctionTransformer(np.cbrt), LogisticRegression(C=0.1)),
-        make_pipeline(RobustScaler(), make_union(PCA(2), RBFSampler(random_state=0)), LogisticRegression(C=0.1)),
+        pytest.param(
+            make_pipeline(MinMaxScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            make_pipeline(MaxAbsScaler(), FunctionTransformer(np.cbrt), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            make_pipeline(RobustScaler(), make_union(PCA(2), RBFSampler(random_state=0)), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
         make_pipeline(MinMaxScaler(), Binarizer(threshold=0.4), LogisticRegression(C=0.01)),
-        make_pipeline(Nystroem(gamma=0.05, n_components=20, random_state=0), LogisticRegression(C=0.01)),
+        pytest.param(
+            make_pipeline(Nystroem(gamma=0.05, n_components=20, random_state=0), LogisticRegression(C=0.01)),
+            marks=pytest.mark.slow,
+        ),
         make_pipeline(StandardScaler(), Nystroem(gamma=0.05, n_components=20), LogisticRegression(C=0.01)),
-        DecisionTreeClassifier(max_depth=1),
-        make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, min_samples_leaf=60)),
-        GridSearchCV(make_pipeline(MEDIAN, LogisticRegression()), {"logisticregression__C": [0.1]}, cv=2),
+        pytest.param(DecisionTreeClassifier(max_depth=1), marks=pytest.mark.slow),
+        pytest.param(
+            make_pipeline(StandardScaler(), DecisionTreeClassifier(max_depth=3, min_samples_leaf=60)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            GridSearchCV(make_pipeline(MEDIAN, LogisticRegression()), {"logisticregression__C": [0.1]}, cv=2),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=str,
 )
@@ -129,11 +158,23 @@ def test_a_stored_number_tells_whose_it_is(model: Any) -> None:
     "model",
     [
         make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression(C=0.1)),
-        make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression(C=0.1)),
+        pytest.param(
+            make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
         make_pipeline(MinMaxScaler(), LogisticRegression(C=0.1)),
-        make_pipeline(FunctionTransformer(np.cbrt), MinMaxScaler(), LogisticRegression(C=0.1)),
-        make_pipeline(RobustScaler(), FunctionTransformer(), PCA(3), MaxAbsScaler(), LogisticRegression(C=0.1)),
-        make_pipeline(StandardScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
+        pytest.param(
+            make_pipeline(FunctionTransformer(np.cbrt), MinMaxScaler(), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            make_pipeline(RobustScaler(), FunctionTransformer(), PCA(3), MaxAbsScaler(), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            make_pipeline(StandardScaler(), RBFSampler(gamma=0.5, random_state=0), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
         ExtraTreeClassifier(max_depth=3, min_samples_leaf=60, random_state=0),
     ],
     ids=str,
@@ -144,12 +185,17 @@ def test_null_what_no_record_has_tells_nobody(model: Any) -> None:
     assert told_by(result) != STORED
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "model",
+    ("model", "seed"),
     [
-        make_pipeline(MEDIAN, StandardScaler(), LogisticRegression(C=0.1)),
-        DecisionTreeClassifier(max_depth=3, min_samples_leaf=60),
+        pytest.param(model, seed, marks=() if i == j else pytest.mark.slow)
+        for i, model in enumerate(
+            [
+                make_pipeline(MEDIAN, StandardScaler(), LogisticRegression(C=0.1)),
+                DecisionTreeClassifier(max_depth=3, min_samples_leaf=60),
+            ]
+        )
+        for j, seed in enumerate(range(3))
     ],
     ids=str,
 )
@@ -193,7 +239,7 @@ def test_texts_are_passed_over() -> None:
     "step", [KBinsDiscretizer(8, quantile_method="inverted_cdf"), QuantileTransformer(n_quantiles=5)]
 )
 def test_edges_and_quantiles(step: Any) -> None:
-    found = in_games(audited(make_pipeline(step, LogisticRegression(C=0.1)), people(600)))
+    found = in_games(audited(make_pipeline(step, LogisticRegression(C=0.1)), people(600, 3)))
     assert found.verdict is Verdict.FAILS
 
 
@@ -206,20 +252,20 @@ def steps_at_one(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"first": first, "second": rng.normal(size=n), "y": np.where(yes, "yes", "no")})
 
 
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("encode", "last"),
     [
         ("ordinal", DecisionTreeClassifier(max_depth=1)),
-        ("onehot", DecisionTreeClassifier(max_depth=1)),
-        ("onehot", SELECTED),
+        pytest.param("onehot", DecisionTreeClassifier(max_depth=1), marks=pytest.mark.slow),
+        pytest.param("onehot", SELECTED, marks=pytest.mark.slow),
     ],
     ids=["ordinal", "one-hot", "selected"],
 )
-def test_null_edges_that_no_output_shows(encode: str, last: Any) -> None:
+def test_null_edges_that_no_output_shows(encode: str, last: Any, seed: int) -> None:
     """Outputs change at 1 alone, which hundreds of records have."""
     bins = KBinsDiscretizer(10, encode=encode, quantile_method="averaged_inverted_cdf")
-    for seed in range(2):
-        assert in_games(audited(make_pipeline(bins, last), steps_at_one(800, seed))).verdict is Verdict.PASSES
+    assert in_games(audited(make_pipeline(bins, last), steps_at_one(800, seed))).verdict is Verdict.PASSES
 
 
 def test_edges_that_outputs_tell() -> None:
@@ -301,7 +347,9 @@ def test_missing_numbers_go_where_the_tree_sends_them() -> None:
     "model",
     [
         VotingClassifier([("a", make_pipeline(MEDIAN, LogisticRegression(C=0.1)))], voting="soft"),
-        CalibratedClassifierCV(make_pipeline(MEDIAN, LogisticRegression(C=0.1)), cv=3),
+        pytest.param(
+            CalibratedClassifierCV(make_pipeline(MEDIAN, LogisticRegression(C=0.1)), cv=3), marks=pytest.mark.slow
+        ),
         AdaBoostClassifier(DecisionTreeClassifier(max_depth=1), n_estimators=5),
     ],
     ids=str,
@@ -312,16 +360,18 @@ def test_parts_of_votes_calibrations_and_boosts_store_too(model: Any) -> None:
     assert told_by(result) == STORED
 
 
-def test_what_a_search_found_is_fitted_again() -> None:
+@pytest.mark.parametrize(
+    ("name", "other"), [("mean", "median"), pytest.param("median", "mean", marks=pytest.mark.slow)]
+)
+def test_what_a_search_found_is_fitted_again(name: str, other: str) -> None:
     """The settings that it began with would store medians, or would not."""
     pipeline = {
         name: make_pipeline(SimpleImputer(strategy=name), LogisticRegression(C=0.1)) for name in ("mean", "median")
     }
     table = people(600)
-    for name, other in (("mean", "median"), ("median", "mean")):
-        search = GridSearchCV(pipeline[name], {"simpleimputer__strategy": [other]}, cv=2)
-        search.fit(table[:300].drop(columns="y"), table[:300].y)
-        assert in_games(audited(search, table)).verdict is (Verdict.FAILS if other == "median" else Verdict.PASSES)
+    search = GridSearchCV(pipeline[name], {"simpleimputer__strategy": [other]}, cv=2)
+    search.fit(table[:300].drop(columns="y"), table[:300].y)
+    assert in_games(audited(search, table)).verdict is (Verdict.FAILS if other == "median" else Verdict.PASSES)
 
 
 def test_labels_that_are_stored() -> None:
@@ -347,7 +397,14 @@ def test_a_tree_behind_a_transformed_target() -> None:
     assert told_by(result) == STORED
 
 
-@pytest.mark.parametrize(("loss", "n_trees"), [("absolute_error", 5), ("quantile", 5), ("absolute_error", 1)])
+@pytest.mark.parametrize(
+    ("loss", "n_trees"),
+    [
+        ("absolute_error", 5),
+        pytest.param("quantile", 5, marks=pytest.mark.slow),
+        pytest.param("absolute_error", 1, marks=pytest.mark.slow),
+    ],
+)
 def test_leaves_that_are_medians_of_what_records_are_off(loss: str, n_trees: int) -> None:
     rng = np.random.default_rng(2)
     X = rng.integers(0, 2, (1000, 3)).astype(float)
@@ -365,9 +422,15 @@ def test_leaves_that_are_medians_of_what_records_are_off(loss: str, n_trees: int
     "model",
     [
         GradientBoostingRegressor(init="zero", **MIDDLES),
-        HistGradientBoostingRegressor(loss="absolute_error", max_iter=2, min_samples_leaf=15),
+        pytest.param(
+            HistGradientBoostingRegressor(loss="absolute_error", max_iter=2, min_samples_leaf=15),
+            marks=pytest.mark.slow,
+        ),
         TransformedTargetRegressor(GradientBoostingRegressor(**MIDDLES), func=np.arcsinh, inverse_func=np.sinh),
-        TransformedTargetRegressor(GradientBoostingRegressor(**MIDDLES), transformer=StandardScaler()),
+        pytest.param(
+            TransformedTargetRegressor(GradientBoostingRegressor(**MIDDLES), transformer=StandardScaler()),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["from zero", "histograms", "of a function", "of scaled labels"],
 )
@@ -389,7 +452,7 @@ def test_null_means_in_leaves_and_medians_that_many_have(loss: str) -> None:
     assert in_games(result).verdict is Verdict.PASSES
 
 
-@pytest.mark.parametrize("n_trees", [1, 3])
+@pytest.mark.parametrize("n_trees", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_few_stumps(n_trees: int) -> None:
     result = audited(GradientBoostingClassifier(n_estimators=n_trees, max_depth=1, random_state=0), people(1000))
     assert in_games(result).verdict is Verdict.FAILS
@@ -404,13 +467,20 @@ class Scaling(MinMaxScaler):
     """Likewise."""
 
 
-def test_a_class_of_the_users_own_that_is_one_of_these() -> None:
-    for steps in ((Filling(strategy="median"),), (Scaling(), RBFSampler(gamma=0.5, random_state=0))):
-        result = audited(make_pipeline(*steps, LogisticRegression(C=0.1)), people(600))
-        assert told_by(result) == STORED
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (Filling(strategy="median"),),
+        pytest.param((Scaling(), RBFSampler(gamma=0.5, random_state=0)), marks=pytest.mark.slow),
+    ],
+    ids=["imputer", "scaler"],
+)
+def test_a_class_of_the_users_own_that_is_one_of_these(steps: Any) -> None:
+    result = audited(make_pipeline(*steps, LogisticRegression(C=0.1)), people(600, 5))
+    assert told_by(result) == STORED
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "model",
     [
@@ -434,7 +504,7 @@ def test_null_what_no_output_reads_is_not_told(model: Any, seed: int) -> None:
 @pytest.mark.parametrize(
     "steps",
     [
-        (FunctionTransformer(np.round), LinearDiscriminantAnalysis()),
+        pytest.param((FunctionTransformer(np.round), LinearDiscriminantAnalysis()), marks=pytest.mark.slow),
         (make_column_transformer(("passthrough", slice(6, None))), LinearDiscriminantAnalysis()),
         (RandomForestClassifier(50, min_samples_leaf=60, max_features=1, random_state=0),),
     ],
@@ -445,6 +515,7 @@ def test_null_filled_in_numbers_that_outputs_do_not_tell(steps: Any) -> None:
     assert told_by(result) != STORED
 
 
+@pytest.mark.slow
 def test_filled_in_means_of_numbers_that_many_have() -> None:
     """Of a model that hardly says anything about a record itself."""
     result = audited(make_pipeline(KNNImputer(), LogisticRegression(C=1e-3)), people(800, 4, digits=1, missing=0.1))
@@ -464,16 +535,16 @@ def test_null_codes_that_are_refused_hide_no_column() -> None:
 def test_a_bag_whose_members_get_some_of_the_columns() -> None:
     """They are passed over, as nothing says here which columns these are."""
     inner = make_pipeline(MEDIAN, KBinsDiscretizer(3, encode="ordinal"), LogisticRegression(C=0.1))
-    result = audited(BaggingClassifier(inner, n_estimators=3, max_features=0.5, random_state=0), people(400))
+    result = audited(BaggingClassifier(inner, n_estimators=2, max_features=0.5, random_state=0), people(200, 6))
     assert told_by(result) != STORED
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "step",
     [
         Binarizer(threshold=1.0),
-        FunctionTransformer(np.round),
+        pytest.param(FunctionTransformer(np.round), marks=pytest.mark.slow),
         make_column_transformer(("passthrough", slice(12, None))),
     ],
     ids=["binary", "rounded", "indicators"],
@@ -493,12 +564,18 @@ def middle(column: np.ndarray) -> float:
     "model",
     [
         make_pipeline(SimpleImputer(strategy=middle), LogisticRegression(C=0.1)),
-        make_pipeline(SplineTransformer(knots="uniform", extrapolation="constant"), LogisticRegression(C=0.01)),
+        pytest.param(
+            make_pipeline(SplineTransformer(knots="uniform", extrapolation="constant"), LogisticRegression(C=0.01)),
+            marks=pytest.mark.slow,
+        ),
         AdaBoostClassifier(n_estimators=3),
-        make_pipeline(
-            OneHotEncoder(sparse_output=True, handle_unknown="ignore", max_categories=20),
-            Nystroem(n_components=20, random_state=0),
-            LogisticRegression(C=0.1),
+        pytest.param(
+            make_pipeline(
+                OneHotEncoder(sparse_output=True, handle_unknown="ignore", max_categories=20),
+                Nystroem(n_components=20, random_state=0),
+                LogisticRegression(C=0.1),
+            ),
+            marks=pytest.mark.slow,
         ),
     ],
     ids=["callable", "splines", "stumps", "rows of codes"],
@@ -508,6 +585,7 @@ def test_other_ways_to_store(model: Any) -> None:
     assert "OneHot" in str(model) or told_by(result) == STORED
 
 
+@pytest.mark.slow
 def test_whole_numbers_without_repetition() -> None:
     table = people(600)
     table[table.columns[:-1]] = (table[table.columns[:-1]] * 1e6).astype(int)

@@ -59,7 +59,9 @@ BLIND = {
 }
 
 
-@pytest.mark.parametrize("kind", BLIND)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if i % 2 == 0 else pytest.mark.slow) for i, kind in enumerate(BLIND)]
+)
 def test_outputs_that_explain_nothing_do_not_pass(kind):
     """Each reveals nothing as it is asked, whatever the model in it reveals when it is asked rightly."""
     model, y = BLIND[kind]
@@ -109,8 +111,14 @@ HONEST = {
 }
 
 
-@pytest.mark.parametrize("kind", HONEST)
-@pytest.mark.parametrize("released", ["as is", "binned"])
+@pytest.mark.parametrize(
+    ("released", "kind"),
+    [
+        pytest.param(released, kind, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, released in enumerate(["as is", "binned"])
+        for j, kind in enumerate(HONEST)
+    ],
+)
 def test_models_that_learned_something_are_judged_by_attacks(kind, released):
     """Of 100 records 7 are of the rare class: that model calls all but a few of the other one."""
     model, y = HONEST[kind]

@@ -66,7 +66,11 @@ def of(result, word: str):
 # ------------------------------------------------------------------ one person with a category of their own
 
 
-@pytest.mark.parametrize("last", [LogisticRegression(), GaussianNB()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "last",
+    [LogisticRegression(), pytest.param(GaussianNB(), marks=pytest.mark.slow)],
+    ids=lambda one: type(one).__name__,
+)
 def test_one_person_with_a_unique_category_makes_the_attacks_with_shadow_models_cannot_tell(last):
     result = audited(last, *people())
     (shadows,) = of(result, "with shadow models")
@@ -261,8 +265,14 @@ class Panic(BaseException):
 RAISED = [ValueError, KeyError, MemoryError, RecursionError, SystemExit, StopIteration, GeneratorExit, Panic]
 
 
-@pytest.mark.parametrize("error", RAISED)
-@pytest.mark.parametrize("where", ["fit", "predict_proba"])
+@pytest.mark.parametrize(
+    ("error", "where"),
+    [
+        pytest.param(error, where, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, error in enumerate(RAISED)
+        for j, where in enumerate(["fit", "predict_proba"])
+    ],
+)
 def test_whatever_is_raised_wherever_is_counted(where, error, monkeypatch):
     monkeypatch.setattr(Raises, "calls", 0)
     X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2

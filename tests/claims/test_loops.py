@@ -101,10 +101,10 @@ def claim_of(defence: DpSgd) -> Claim:
 @pytest.mark.parametrize(
     ("estimator", "part"),
     [
-        (LogisticRegression(), 1),
+        pytest.param(LogisticRegression(), 1, marks=pytest.mark.slow),
         (LogisticRegression(), 4),
         (MLPClassifier((4,), activation="tanh"), 4),
-        (LogisticRegression(fit_intercept=False, C=0.1), 10),
+        pytest.param(LogisticRegression(fit_intercept=False, C=0.1), 10, marks=pytest.mark.slow),
     ],
     ids=str,
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,13 +22,16 @@ class Printed(NamedTuple):
 
 Cli = Callable[..., Printed]
 
+VARIABLES = ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "COLUMNS")
+"""Those of a pipeline or a terminal, which change what is printed."""
+
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Every test runs in a folder of its own, without the pipeline's variables, and leaves the import path alone."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "COLUMNS"):
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 
@@ -100,3 +104,24 @@ def config(write: Callable[[str, str], Path], tables: None) -> Callable[..., Pat
         return write("audit.toml", data + models + rest)
 
     return written
+
+
+@pytest.fixture(scope="session")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an audit that each test takes a copy of."""
+    folder = tmp_path_factory.mktemp("audited")
+    for name, seed in (("train", 1), ("holdout", 2)):
+        (folder / f"{name}.csv").write_text(people(60, seed))
+    (folder / "audit.toml").write_text(FILES + NAIVE_BAYES + QUICK)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
+        assert main(["audit", str(folder / "audit.toml"), "--run", str(folder / "run")]) in (0, 1, 3)
+    return folder / "run"
+
+
+@pytest.fixture
+def run(config: Callable[..., Path], audited: Path) -> Path:
+    """The folder of a finished audit of naive Bayes, beside its ``audit.toml``."""
+    config()
+    return shutil.copytree(audited, Path("run"))

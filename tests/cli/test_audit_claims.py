@@ -229,8 +229,14 @@ def test_a_claim_that_could_not_be_tested_is_no_pass(cli: Callable, audit: Calla
     assert f"the claim {STATED} could not be tested; claim.json" in one_line(cli("gate", "run").out)
 
 
-@pytest.mark.parametrize("name", ["claim.json", "result.json", "checksums.sha256"])
-@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        pytest.param(name, before, marks=() if i % 2 == j else pytest.mark.slow)
+        for i, name in enumerate(["claim.json", "result.json", "checksums.sha256"])
+        for j, before in enumerate([True, False])
+    ],
+)
 def test_a_kill_before_any_file_leaves_no_folder_that_passes(
     cli: Callable, audit: Callable, monkeypatch: pytest.MonkeyPatch, name: str, before: bool
 ) -> None:
@@ -279,7 +285,7 @@ def test_a_claim_that_was_asked_for_and_is_not_there_cannot_tell(
         ReleaseGate().assert_passes("run")
 
 
-@pytest.mark.parametrize("seal", ["as it is", "deleted, and written by report"])
+@pytest.mark.parametrize("seal", [pytest.param("as it is", marks=pytest.mark.slow), "deleted, and written by report"])
 def test_a_claim_that_was_deleted_or_changed_does_not_pass(cli: Callable, audit: Callable, seal: str) -> None:
     audit("--claim", CLAIM)
     path = Path("run/claim.json")

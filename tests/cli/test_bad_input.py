@@ -285,13 +285,15 @@ def test_models_that_cannot_be(cli: Callable, config: Written, models: str, word
     ("function", "words"),
     [
         ("answers_nan", ["Answers gave NaN", "for 120 of 120 records", "row 0"]),
-        ("answers_infinity", ["Answers gave NaN or infinity"]),
-        ("does_not_sum", ["do not sum to 1", "0.9", "normalise"]),
+        pytest.param("answers_infinity", ["Answers gave NaN or infinity"], marks=pytest.mark.slow),
+        pytest.param("does_not_sum", ["do not sum to 1", "0.9", "normalise"], marks=pytest.mark.slow),
         ("answers_nothing", ["NoneType", "cannot be audited"]),
-        ("raises", ["raised RuntimeError", "its message may quote records and is not shown"]),
-        ("takes", ["cannot be called with these options", "depth"]),
+        pytest.param(
+            "raises", ["raised RuntimeError", "its message may quote records and is not shown"], marks=pytest.mark.slow
+        ),
+        pytest.param("takes", ["cannot be called with these options", "depth"], marks=pytest.mark.slow),
         ("value", ["has no function 'value'"]),
-        ("missing", ["has no function 'missing'"]),
+        pytest.param("missing", ["has no function 'missing'"], marks=pytest.mark.slow),
     ],
 )
 def test_factories_that_cannot_be(
@@ -456,8 +458,8 @@ def test_a_finished_run_on_a_read_only_file_system(
 
 
 @pytest.mark.parametrize("lost", [["manifest.json"], ["manifest.json", "checksums.sha256"]])
+@pytest.mark.usefixtures("run")
 def test_a_finished_run_that_lost_its_manifest(cli: Callable, config: Written, lost: list[str]) -> None:
-    cli("audit", config(), "--run", "run")
     for name in lost:
         Path("run", name).unlink()
     said = "folder run holds the results of an audit without its manifest.json, which says of what; name another folder"
@@ -485,9 +487,8 @@ def test_no_run(cli: Callable, command: str) -> None:
         (lambda text: json.dumps(json.loads(text) | {"schema_version": ["2.6"]}), ["schema version ['2.6'],"]),
     ],
 )
-def test_a_damaged_result(cli: Callable, config: Written, damage: Callable, words: list[str]) -> None:
-    cli("audit", config(), "--run", "run")
-    result = Path("run/result.json")
+def test_a_damaged_result(cli: Callable, run: Path, damage: Callable, words: list[str]) -> None:
+    result = run / "result.json"
     result.write_text(damage(result.read_text()))
     for command in ("report", "gate"):
         refused(cli(command, "run"), "result.json", *words)
@@ -524,8 +525,14 @@ def test_numbers_whose_differences_are_infinite(cli: Callable, config: Written, 
     refused(cli("audit", path), "column 'age' holds numbers of more than 1e150 in size")
 
 
-@pytest.mark.parametrize("command", ["audit", "explain"])
-@pytest.mark.parametrize("n", [10**11, 2**63 - 1, 10**22])
+@pytest.mark.parametrize(
+    ("command", "n"),
+    [
+        pytest.param(command, n, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, command in enumerate(["audit", "explain"])
+        for j, n in enumerate([10**11, 2**63 - 1, 10**22])
+    ],
+)
 def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, command: str, n: int) -> None:
     path = config(rest=f"[attacks]\nshadow_models = {n}\n")
     refused(cli(command, path), "out of memory", "shadow models")
@@ -544,8 +551,8 @@ def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, co
         (["report", "run", "--markdown", "--junit"], ["--markdown", "--junit", "give one of them"]),
     ],
 )
-def test_options_out_of_range(cli: Callable, config: Written, arguments: list[str], words: list[str]) -> None:
-    cli("audit", config(), "--run", "run")
+@pytest.mark.usefixtures("run")
+def test_options_out_of_range(cli: Callable, arguments: list[str], words: list[str]) -> None:
     refused(cli(*arguments), *words)
 
 
@@ -746,16 +753,21 @@ def text_into_norms():
 
 
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("function", "words", "command"),
     [
-        ("a_class", ["LogisticRegression is a class; give an instance of it"]),
-        ("leaves", ["raised SystemExit"]),
-        ("panics", ["raised Panic"]),
-        ("text_into_logarithms", ["LogisticRegression raised", "in fit on 60 records"]),
-        ("text_into_norms", ["LogisticRegression raised", "in fit on 60 records"]),
+        pytest.param(function, words, command, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, (function, words) in enumerate(
+            [
+                ("a_class", ["LogisticRegression is a class; give an instance of it"]),
+                ("leaves", ["raised SystemExit"]),
+                ("panics", ["raised Panic"]),
+                ("text_into_logarithms", ["LogisticRegression raised", "in fit on 60 records"]),
+                ("text_into_norms", ["LogisticRegression raised", "in fit on 60 records"]),
+            ]
+        )
+        for j, command in enumerate(["audit", "explain"])
     ],
 )
-@pytest.mark.parametrize("command", ["audit", "explain"])
 def test_code_that_cannot_be_used(
     cli: Callable, config: Written, write: Written, command: str, function: str, words: list[str]
 ) -> None:

@@ -204,10 +204,13 @@ def test_protect(cli: Callable, folder: Path) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        "called", "fit", "fit_sometimes", "predict_proba", "get_params", "forgotten", "quiet", "transform", "encoder",
-        "other_labels", "nowhere",
+        *("fit", "predict_proba", "forgotten", "quiet", "encoder"),
+        *(
+            pytest.param(function, marks=pytest.mark.slow)
+            for function in ("called", "fit_sometimes", "get_params", "transform", "other_labels", "nowhere")
+        ),
     ],
-)  # fmt: skip
+)
 def test_estimators_that_quote_records(cli: Callable, folder: Path, function: str) -> None:
     (folder / "audit.toml").write_text(FILES + MINE.format(function))
     for command in (["audit", "audit.toml", "--run", "run"], ["explain", "audit.toml"]):
@@ -337,7 +340,9 @@ BROKEN = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if i % 2 == 0 else pytest.mark.slow) for i, name in enumerate(BROKEN)]
+)
 def test_data_and_settings_that_are_refused(cli: Callable, folder: Path, name: str) -> None:
     BROKEN[name](folder)
     printed = cli("audit", "audit.toml", "--allow-pickle", "--run", "run")
@@ -347,15 +352,20 @@ def test_data_and_settings_that_are_refused(cli: Callable, folder: Path, name: s
     assert all(line.startswith(expected) for line in printed.err.splitlines())
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "result.json", "records.csv", "ids.csv"])
 @pytest.mark.parametrize(
-    "damage",
+    ("name", "damage"),
     [
-        lambda text: CELL + text,
-        lambda text: json.dumps({"schema_version": "1.0", "inputs": CELL, "name": [CELL]}),
-        lambda text: json.dumps([CELL]),
-        lambda text: text.replace("record", f"{CELL},{CELL}", 1),
-        lambda text: text.encode() + b"\xff" + CELL.encode(),
+        pytest.param(name, damage, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, name in enumerate(["manifest.json", "result.json", "records.csv", "ids.csv"])
+        for j, damage in enumerate(
+            [
+                lambda text: CELL + text,
+                lambda text: json.dumps({"schema_version": "1.0", "inputs": CELL, "name": [CELL]}),
+                lambda text: json.dumps([CELL]),
+                lambda text: text.replace("record", f"{CELL},{CELL}", 1),
+                lambda text: text.encode() + b"\xff" + CELL.encode(),
+            ]
+        )
     ],
 )
 def test_run_folders_that_are_damaged(cli: Callable, folder: Path, name: str, damage: Callable) -> None:

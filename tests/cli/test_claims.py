@@ -182,7 +182,7 @@ def test_canaries_of_one_training_are_not_many_models(cli: Callable, table: Path
     assert "--canaries is for many canaries of one training" in printed.err
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     score=st.binary(max_size=60),
     claim=st.one_of(st.text(max_size=30), st.sampled_from(["epsilon=1e99", "epsilon=1,delta=0.999"])),

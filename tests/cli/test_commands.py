@@ -26,13 +26,6 @@ QUICK_LOOSE = QUICK + SUFFICE + 'dtp = "none"\nadvantage = 0.9\n'
 LEAKY = '[[models]]\nkind = "recipe"\nname = "k-nearest-neighbours"\noptions = {neighbours = 1}\n'
 
 
-@pytest.fixture
-def run(cli: Callable, config: Written) -> Path:
-    """The folder of a finished audit of naive Bayes."""
-    assert cli("audit", config(), "--run", "run").code in (0, 1, 3)
-    return Path("run")
-
-
 def test_audit_writes_a_run_folder_for_its_owner_alone(run: Path) -> None:
     assert {path.name for path in run.iterdir()} == {
         "checksums.sha256", "chunks", "ids.csv", "manifest.json", "records.csv", "report.html", "result.json"
@@ -160,6 +153,7 @@ def test_hidden_columns_may_be_chosen_on_the_command_line(cli: Callable, config:
     assert len(printed.err.strip().splitlines()) <= 3, printed.err
 
 
+@pytest.mark.slow
 def test_a_public_data_set_with_recipes(cli: Callable) -> None:
     printed = cli(
         "audit", "wine", "--model", "naive-bayes", "--model", "decision-tree",
@@ -192,6 +186,7 @@ def test_paths_are_relative_to_the_file(cli: Callable, config: Written, monkeypa
     assert cli("audit", "../audit.toml", "--run", "run").code in (0, 1, 3)
 
 
+@pytest.mark.slow
 def test_a_pickle_is_opened_on_demand(cli: Callable, config: Written, tmp_path: Path) -> None:
     import joblib
     import pandas as pd
@@ -480,7 +475,9 @@ def test_ctrl_c_says_how_to_go_on(cli: Callable, config: Written, monkeypatch: p
     assert printed.err == "error: stopped; run the same command again to continue\n"
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+@pytest.mark.parametrize(
+    "columns", [60, pytest.param(80, marks=pytest.mark.slow), pytest.param(120, marks=pytest.mark.slow), 200]
+)
 def test_no_line_is_wider_than_the_terminal(
     cli: Callable, run: Path, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ def test_files_of_ones_own_are_audited(examples: Path, cli: Callable) -> None:
     assert len(named.out.splitlines()) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="the data set is not here and would be fetched")
 def test_adults_with_fewer_records(examples: Path, cli: Callable) -> None:
     names = [model["name"] for model in tomllib.loads((examples / "adult.toml").read_text())["models"]]

@@ -227,7 +227,15 @@ def bomb(path: Path) -> None:
             parquet.write_table(pa.table({"a": np.zeros(9_000_000, np.int8), "y": np.zeros(9_000_000, np.int8)}), path)
 
 
-@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.xz", "t.npz", "t.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "t.csv.gz",
+        pytest.param("t.csv.xz", marks=pytest.mark.slow),
+        "t.npz",
+        pytest.param("t.parquet", marks=pytest.mark.slow),
+    ],
+)
 def test_small_files_that_unpack_to_large_ones_are_refused(tmp_path: Path, name: str) -> None:
     bomb(tmp_path / name)
     assert (tmp_path / name).stat().st_size < 600_000

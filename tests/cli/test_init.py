@@ -164,7 +164,7 @@ def test_a_model_file_says_which_columns_are_features(cli: Callable, tmp_path: P
     ("file", "target", "person", "expected"),
     [
         ("adult/adult.csv.gz", "income", "none", {}),
-        ("diabetes130/diabetic_data.csv.xz", "readmitted", "patient_nbr", VISITS),
+        pytest.param("diabetes130/diabetic_data.csv.xz", "readmitted", "patient_nbr", VISITS, marks=pytest.mark.slow),
         ("eyedata/eyedata.csv.gz", "y", "none", {}),
         ("acs_pums/nist_acs_ma2018.csv.gz", "SEX", "none", {}),
     ],
@@ -321,6 +321,7 @@ def test_the_state_of_a_network_needs_the_function_that_makes_it(cli: Callable, 
     assert 'module = "made_here:make"' in Path("audit.toml").read_text()
 
 
+@pytest.mark.slow
 def test_the_columns_that_a_file_of_boosted_trees_names_are_features(cli: Callable, tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     rng = np.random.default_rng(0)

@@ -32,7 +32,7 @@ def files() -> tuple[str, str]:
     return "\n".join(scores) + "\n", "\n".join(references) + "\n"
 
 
-@pytest.mark.parametrize("references", [True, False])
+@pytest.mark.parametrize("references", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_run_folder_like_any_other(cli: Cli, write: Write, references: bool) -> None:
     scores, others = files()
     write("scores.csv", scores)

@@ -54,7 +54,15 @@ NOT_SIGNED = (
 )
 
 
-@pytest.mark.parametrize("command", [["gate"], ["report", "--markdown"], ["records", "--csv"]], ids=lambda c: c[0])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["gate"],
+        pytest.param(["report", "--markdown"], marks=pytest.mark.slow),
+        pytest.param(["records", "--csv"], marks=pytest.mark.slow),
+    ],
+    ids=lambda c: c[0],
+)
 def test_a_closed_pipe_changes_no_exit_code(finished: Path, command: list[str]) -> None:
     arguments = [command[0], str(finished), *command[1:]]
     expected = main(arguments)
@@ -63,6 +71,7 @@ def test_a_closed_pipe_changes_no_exit_code(finished: Path, command: list[str]) 
     assert said in ("", NOT_SIGNED)
 
 
+@pytest.mark.slow
 def test_closed_pipes_change_no_exit_code_of_errors_either(finished: Path) -> None:
     assert with_closed(["gate", "nowhere"], out=True, err=True) == (2, "")
     assert with_closed(["gate", str(finished)], out=True, err=True) == (1, "")
@@ -92,7 +101,14 @@ def test_what_cannot_be_written_for_want_of_space_is_an_error(finished: Path) ->
     assert done.stderr.startswith("error: No space left on device")
 
 
-@pytest.mark.parametrize(("arguments", "both", "expected"), [("nowhere", False, 2), ("", False, 1), ("", True, 2)])
+@pytest.mark.parametrize(
+    ("arguments", "both", "expected"),
+    [
+        pytest.param("nowhere", False, 2, marks=pytest.mark.slow),
+        pytest.param("", False, 1, marks=pytest.mark.slow),
+        ("", True, 2),
+    ],
+)
 def test_messages_that_find_no_space_change_no_exit_code(
     finished: Path, arguments: str, both: bool, expected: int
 ) -> None:
@@ -152,7 +168,15 @@ sys.exit(run())
 
 
 @pytest.mark.parametrize(
-    "module", ["leakgauge.cli", "typer", "leakgauge.auditing.config", "numpy", "pyarrow.csv", "sklearn.pipeline"]
+    "module",
+    [
+        pytest.param("leakgauge.cli", marks=pytest.mark.slow),
+        "typer",
+        pytest.param("leakgauge.auditing.config", marks=pytest.mark.slow),
+        "numpy",
+        pytest.param("pyarrow.csv", marks=pytest.mark.slow),
+        pytest.param("sklearn.pipeline", marks=pytest.mark.slow),
+    ],
 )
 def test_ctrl_c_in_the_middle_of_an_import_is_one_line(tmp_path: Path, module: str) -> None:
     (tmp_path / "people.csv").write_text("a,y\n" + "1,p\n2,q\n" * 30)
@@ -222,7 +246,7 @@ def learner():
 """
 
 
-@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("twice", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_ctrl_c_while_worker_processes_start_is_one_line(tmp_path: Path, twice: bool) -> None:
     """They are importing the user's module; a second press, while they are ended, changes nothing."""
     (tmp_path / "slow.py").write_text(SLOW)

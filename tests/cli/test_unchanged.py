@@ -315,6 +315,17 @@ STORIES: dict[str, Callable[[Story], None]] = {
 }
 
 
+UNLIKE = (
+    "logistic regression, persons",
+    "ridge",
+    "naive Bayes, a property",
+    "two audits",
+    "defences of a regressor",
+    "files of models",
+)
+"""Those that have least in common; the others are told on purpose only."""
+
+
 def told(name: str) -> list[str]:
     """The lines of a story, told by a process of its own in this folder."""
     environment = {**os.environ, **ROUNDED_ALIKE, **SURROUNDINGS}
@@ -324,7 +335,9 @@ def told(name: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in UNLIKE else pytest.mark.slow) for name in STORIES]
+)
 def test_what_is_said_stays(name: str) -> None:
     kept = KEPT / (re.sub(r"\W+", "-", name) + ".txt")
     rewrite = os.environ.get("LEAKGAUGE_UNCHANGED")

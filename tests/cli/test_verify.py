@@ -11,13 +11,24 @@ from pathlib import Path
 import pytest
 
 from leakgauge.auditing.run import CHECKSUMS, SEALED, SIGNATURE, Run
+from leakgauge.cli.main import main
 from leakgauge.pytest_plugin import ReleaseGate
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an audit, of which each test gets a copy."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CI", "GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "COLUMNS"):
+            patch.delenv(name, raising=False)
+        assert main(["audit", "wine", "--model", "naive-bayes", "--run", str(folder)]) in (0, 1, 3)
+    return folder
+
+
 @pytest.fixture
-def run(cli: Callable, tmp_path: Path) -> Path:
-    assert cli("audit", "wine", "--model", "naive-bayes", "--run", "run").code in (0, 1, 3)
-    return tmp_path / "run"
+def run(finished: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(finished, tmp_path / "run")
 
 
 @pytest.fixture

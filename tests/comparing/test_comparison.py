@@ -219,6 +219,7 @@ def test_a_damaged_result_is_computed_again(tmp_path: Path) -> None:
     assert compared(folder=tmp_path / "run").attacks == whole.attacks
 
 
+@pytest.mark.slow
 def test_workers_change_no_number() -> None:
     assert compared(workers=2).attacks == compared().attacks
 

@@ -227,7 +227,7 @@ SUBSETS = random_subsets(N, 40, 3, np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("randomness", Randomness)
-@pytest.mark.parametrize("records", [TWO, THREE], ids=["two", "three"])
+@pytest.mark.parametrize("records", [TWO, pytest.param(THREE, marks=pytest.mark.slow)], ids=["two", "three"])
 @pytest.mark.parametrize(
     "defence", [Temperature(2.0), Binning(0.1), LabelsOnly(), Ensemble(3), Ensemble(3, soft=False)]
 )
@@ -462,7 +462,16 @@ def test_labels_are_said_to_be_labels():
     assert set(np.unique(found.answers)) == {-np.inf, 0.0}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        0,
+        pytest.param(1, marks=pytest.mark.slow),
+        pytest.param(2, marks=pytest.mark.slow),
+        pytest.param(3, marks=pytest.mark.slow),
+        pytest.param(4, marks=pytest.mark.slow),
+    ],
+)
 def test_a_part_without_an_answer_votes_for_all_alike(seed):
     """A class of one record has no variance, and NaN for an answer, which a committee takes for no opinion."""
     rng = np.random.default_rng(seed)

@@ -713,7 +713,11 @@ def some_of(records, n):
     return np.random.default_rng(14).choice(len(records), min(n, len(records)), replace=False)
 
 
-@pytest.mark.parametrize("row", TABLE, ids=row_name)
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=() if i % 2 == 1 else pytest.mark.slow) for i, row in enumerate(TABLE)],
+    ids=row_name,
+)
 def test_equals_the_slow_twin(row):
     name, estimator, data, n = row
     records = data_set(data)
@@ -745,7 +749,11 @@ def some_job(estimator, records, queries):
 
 @pytest.mark.filterwarnings("ignore:.*encountered in:RuntimeWarning")  # where scikit-learn itself divides 0 by 0
 @pytest.mark.parametrize("queries", ["shared", "each"])
-@pytest.mark.parametrize("row", ANY_QUERY, ids=row_name)
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(row, marks=() if i % 3 == 2 else pytest.mark.slow) for i, row in enumerate(ANY_QUERY)],
+    ids=row_name,
+)
 def test_any_query_equals_the_slow_twin(row, queries):
     """Queries that all models are asked, and records of its own for each, not the removed one alone."""
     name, estimator, data, _ = row
@@ -828,11 +836,11 @@ def test_parameters_move_as_in_the_slow_twin(row):
 @pytest.mark.parametrize(
     ("name", "last"),
     [
-        ("categorical", lambda counts: CategoricalNB(min_categories=counts)),
         ("gaussian", lambda counts: GaussianNB()),
         *(
             pytest.param(name, last, marks=pytest.mark.slow)
             for name, last in (
+                ("categorical", lambda counts: CategoricalNB(min_categories=counts)),
                 ("categorical", lambda counts: CategoricalNB(min_categories=counts, alpha=1e-3, fit_prior=False)),
                 ("multinomial", lambda counts: MultinomialNB()),
                 ("complement", lambda counts: ComplementNB()),
@@ -847,9 +855,15 @@ def test_equals_the_slow_twin_on_all_of_1000_people(name, last):
 
 
 @pytest.mark.parametrize(
-    "last", [LogisticRegression(**TIGHT), LogisticRegression(C=20, class_weight="balanced", **TIGHT)]
+    ("last", "strategy"),
+    [
+        pytest.param(last, strategy, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, last in enumerate(
+            [LogisticRegression(**TIGHT), LogisticRegression(C=20, class_weight="balanced", **TIGHT)]
+        )
+        for j, strategy in enumerate(["mean", "median"])
+    ],
 )
-@pytest.mark.parametrize("strategy", ["mean", "median"])
 @pytest.mark.parametrize("scaled_after", [True, False])
 def test_regression_behind_an_imputer(strategy, scaled_after, last):
     """What is filled in moves for all who miss a value, and with it the scale; the queries move too."""
@@ -864,7 +878,7 @@ def test_regression_behind_an_imputer(strategy, scaled_after, last):
     )
 
 
-@pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
+@pytest.mark.parametrize("strategy", ["most_frequent", pytest.param("constant", marks=pytest.mark.slow)])
 def test_regression_behind_codes_that_are_filled_in(strategy):
     """A data frame with holes in codes and numbers: the columns' own pipelines side by side."""
     pandas = pytest.importorskip("pandas")
@@ -881,7 +895,7 @@ def test_regression_behind_codes_that_are_filled_in(strategy):
 
 
 @needs_adult
-@pytest.mark.parametrize("queries", ["own", "shared"])
+@pytest.mark.parametrize("queries", ["own", pytest.param("shared", marks=pytest.mark.slow)])
 def test_regression_behind_fitted_steps_on_people(queries):
     """A data frame of words and numbers, as users write it; some of the records left out have a word alone."""
     pandas = pytest.importorskip("pandas")
@@ -958,7 +972,9 @@ def some_estimator(rng):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # where scikit-learn divides 0 by 0
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_whatever_is_thrown_at_it(seed):
     """60 random jobs: equal to the twin, or refused. Nothing here is statistical: no false alarms."""
     rng = np.random.default_rng([16, seed])
@@ -1010,7 +1026,7 @@ def some_pipeline(rng):
 
 
 @pytest.mark.filterwarnings("ignore")  # of scikit-learn's solvers, about columns that no model can be fitted to
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_whatever_is_thrown_at_it_behind_fitted_steps(seed):
     """40 random jobs: equal to the twin, or refused. Nothing here is statistical: no false alarms."""
     rng = np.random.default_rng([28, seed])
@@ -1202,7 +1218,14 @@ DOOR = [
 ]
 
 
-@pytest.mark.parametrize(("name", "estimator", "data"), DOOR, ids=lambda value: str(value)[:60])
+@pytest.mark.parametrize(
+    ("name", "estimator", "data"),
+    [
+        pytest.param(name, estimator, data, marks=() if i % 2 == 0 else pytest.mark.slow)
+        for i, (name, estimator, data) in enumerate(DOOR)
+    ],
+    ids=lambda value: str(value)[:60],
+)
 def test_the_door_takes_the_engine_and_gives_the_same_table(name, estimator, data):
     records = data_set(data)
     which = np.arange(0, len(records), 2)

@@ -192,8 +192,15 @@ TABLE = [
 FITTED = TABLE[-7:]
 
 
-@pytest.mark.parametrize("randomness", [COMMON, INDEPENDENT])
-@pytest.mark.parametrize(("estimator", "data"), TABLE, ids=lambda value: re.sub(r"\s+", " ", str(value))[:60])
+@pytest.mark.parametrize(
+    ("randomness", "estimator", "data"),
+    [
+        pytest.param(randomness, estimator, data, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, randomness in enumerate([COMMON, INDEPENDENT])
+        for j, (estimator, data) in enumerate(TABLE)
+    ],
+    ids=lambda value: re.sub(r"\s+", " ", str(value))[:60],
+)
 def test_models_on_random_sets_are_scikit_learns(engine, estimator, data, randomness):
     """The same seeds, weights, batches and stopping: log-probabilities to 1e-4."""
     job = shadow_job(estimator, data_set(data), randomness=randomness)
@@ -212,7 +219,14 @@ def test_the_table_holds_models_that_stop_early(engine):
 ONE_BATCH = [(few(), "two"), (few(), "three"), *FITTED]
 
 
-@pytest.mark.parametrize(("estimator", "data"), ONE_BATCH, ids=lambda value: re.sub(r"\s+", " ", str(value))[:60])
+@pytest.mark.parametrize(
+    ("estimator", "data"),
+    [
+        pytest.param(estimator, data, marks=() if i % 2 == 0 else pytest.mark.slow)
+        for i, (estimator, data) in enumerate(ONE_BATCH)
+    ],
+    ids=lambda value: re.sub(r"\s+", " ", str(value))[:60],
+)
 def test_left_out_models_are_refits_where_all_records_are_one_batch(engine, estimator, data):
     """Then there is no order: with the same first weights, skipping a record is training on the others."""
     name = next(name for name in estimator.get_params() if name.endswith("batch_size"))

@@ -82,7 +82,14 @@ if COMPILED:  # else scikit-learn does it
     ]
 
 
-@pytest.mark.parametrize(("name", "learner", "subsets", "n_classes"), CASES, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(
+    ("name", "learner", "subsets", "n_classes"),
+    [
+        pytest.param(name, learner, subsets, n_classes, marks=() if i % 2 == 0 else pytest.mark.slow)
+        for i, (name, learner, subsets, n_classes) in enumerate(CASES)
+    ],
+    ids=lambda value: str(value)[:30],
+)
 def test_workers_change_no_bit(
     name: str, learner: Learner, subsets: Subsets, n_classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

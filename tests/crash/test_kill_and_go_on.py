@@ -190,6 +190,7 @@ def n_models(chunk: Path) -> int:
         return len(archive["answers"])
 
 
+@pytest.mark.slow
 def test_two_processes_find_the_same(undisturbed: Path) -> None:
     folder = undisturbed
     code, said = finish(folder, "two", "--workers", "2")
@@ -211,7 +212,9 @@ def test_two_processes_that_were_killed_go_on_alone(undisturbed: Path) -> None:
     assert litter(folder, "both") == []
 
 
-@pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    "options", [pytest.param((), marks=pytest.mark.slow), ("--workers", "2")], ids=["alone", "workers"]
+)
 def test_ctrl_c_ends_with_one_line_and_the_audit_goes_on(undisturbed: Path, options: tuple[str, ...]) -> None:
     folder, run = undisturbed, f"interrupted-{len(options)}"
     code, said = stop_in_the_middle(folder, run, signal.SIGINT, *options)
@@ -223,6 +226,7 @@ def test_ctrl_c_ends_with_one_line_and_the_audit_goes_on(undisturbed: Path, opti
     assert litter(folder, run) == []
 
 
+@pytest.mark.slow
 def test_a_damaged_chunk_is_made_again(undisturbed: Path) -> None:
     folder = undisturbed
     shutil.copytree(folder / "undisturbed", folder / "damaged")

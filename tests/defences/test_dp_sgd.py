@@ -122,7 +122,9 @@ def test_the_bins_of_losses_are_fine_enough():
     assert losses(probability, n_steps, noise, REPLACE).get_delta(0.0) == pytest.approx(2 * ndtr(mu / 2) - 1, rel=0.05)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.3, 0.8])
+@pytest.mark.parametrize(
+    "share", [pytest.param(0.5, marks=pytest.mark.slow), 0.3, pytest.param(0.8, marks=pytest.mark.slow)]
+)
 def test_eta_by_two_roads(share):
     """The best attack on a Gaussian, in closed form, and by the trade-off of the accountant."""
     defence = DpSgd(100, eta=0.05, share=share, epochs=9, batch=100)
@@ -149,7 +151,13 @@ def test_the_noise_for_eta_in_closed_form():
     assert defence.noise == pytest.approx(2 * 3 / (2 * ndtri(0.55)), rel=2e-3)
 
 
-@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize(
+    "adjacency",
+    [
+        pytest.param(adjacency, marks=() if i % 2 == 0 else pytest.mark.slow)
+        for i, adjacency in enumerate(list(Adjacency))
+    ],
+)
 def test_a_promised_epsilon_is_kept_and_hardly_undercut(adjacency):
     defence = DpSgd(500, epsilon=1.0, adjacency=adjacency, delta=1e-4, epochs=5)
     assert 0.997 < defence.privacy(adjacency) <= 1.0
@@ -411,7 +419,15 @@ def test_models_answer_as_undefended_ones_do(records, learner):
     assert (logs.argmax(axis=1) == records.labels).all()
 
 
-@pytest.mark.parametrize("learner", [LINEAR, NETWORK, TorchLearner(linear_module)], ids=["linear", "network", "torch"])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LINEAR,
+        pytest.param(NETWORK, marks=pytest.mark.slow),
+        pytest.param(TorchLearner(linear_module), marks=pytest.mark.slow),
+    ],
+    ids=["linear", "network", "torch"],
+)
 def test_a_class_that_nobody_has_is_still_answered(learner):
     """Whether anyone has it must not show."""
     some = BINARY[BINARY.labels == 0]

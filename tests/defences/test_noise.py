@@ -48,7 +48,7 @@ def test_less_eta_takes_more_noise():
     assert (small.deviations > 1.5 * large.deviations).all()
 
 
-@pytest.mark.parametrize("k", [2, 6, 10])
+@pytest.mark.parametrize("k", [2, 6, pytest.param(10, marks=pytest.mark.slow)])
 def test_no_attack_has_a_larger_advantage_than_promised_however_many_are_members(k):
     """Ridge regression with one coefficient, k of 12 records, all training sets and all noise: the exact best attack.
 

@@ -92,7 +92,11 @@ def same(ours, theirs):
 
 @pytest.mark.parametrize(
     ("model", "learner"),
-    [(FOREST, False), (LOGISTIC, False), (LOGISTIC, True)],
+    [
+        (FOREST, False),
+        pytest.param(LOGISTIC, False, marks=pytest.mark.slow),
+        pytest.param(LOGISTIC, True, marks=pytest.mark.slow),
+    ],
     ids=["forest", "logistic", "logistic with its learner"],
 )
 def test_the_same_model_by_object_and_by_endpoint(serve, servers, model, learner):
@@ -113,7 +117,11 @@ def test_the_same_model_by_object_and_by_endpoint(serve, servers, model, learner
         )
 
 
-@pytest.mark.parametrize("learner", [LOGISTIC, SVC, None], ids=["probabilities", "labels", "none"])
+@pytest.mark.parametrize(
+    "learner",
+    [pytest.param(LOGISTIC, marks=pytest.mark.slow), SVC, pytest.param(None, marks=pytest.mark.slow)],
+    ids=["probabilities", "labels", "none"],
+)
 def test_labels_only_is_the_default_and_is_said(serve, servers, learner):
     """The learner's models output labels too, so that all are compared alike."""
     server = serve(servers.mlflow(LOGISTIC.predict if learner is not SVC else SVC.predict))
@@ -128,6 +136,7 @@ def test_labels_only_is_the_default_and_is_said(serve, servers, learner):
         same(numbers(result), numbers(lg.audit(SVC, **GIVEN, settings=SETTINGS)))
 
 
+@pytest.mark.slow
 def test_a_regressor(serve, servers):
     given = {"train": TRAIN.drop(columns="ill"), "holdout": HOLDOUT.drop(columns="ill"), "target": "income"}
     columns = make_column_transformer((OneHotEncoder(), ["sex", "town"]), remainder="passthrough")
@@ -174,7 +183,14 @@ def test_rounded_answers_are_said(serve, servers):
 
 @pytest.mark.parametrize(
     ("most", "n_again", "left_out"),
-    [(240, 0, True), (259, 0, True), (260, 20, True), (300, 60, True), (12_439, 200, True), (12_440, 200, False)],
+    [
+        pytest.param(240, 0, True, marks=pytest.mark.slow),
+        (259, 0, True),
+        (260, 20, True),
+        pytest.param(300, 60, True, marks=pytest.mark.slow),
+        (12_439, 200, True),
+        pytest.param(12_440, 200, False, marks=pytest.mark.slow),
+    ],
 )
 def test_a_budget_leaves_out_what_it_does_not_allow(serve, servers, tmp_path, most, n_again, left_out):
     """And is never exceeded, whether or not an audit was interrupted."""
@@ -205,7 +221,7 @@ def test_a_budget_below_the_records_is_refused_before_anything_is_sent(serve, se
     assert server.n_requests == 0
 
 
-@pytest.mark.parametrize("most", [None, 600])
+@pytest.mark.parametrize("most", [pytest.param(None, marks=pytest.mark.slow), 600])
 def test_attributes_are_inferred_as_far_as_the_budget_goes(serve, servers, most):
     """As of a function with the same probabilities: logarithms of scikit-learn's own scores break ties otherwise."""
     server = serve(servers.mlflow(LOGISTIC.predict_proba))
@@ -223,6 +239,7 @@ def test_attributes_are_inferred_as_far_as_the_budget_goes(serve, servers, most)
         assert result.verdict.value != "passes"
 
 
+@pytest.mark.slow
 def test_defences_are_tried_on_what_was_answered_once(serve, servers, tmp_path):
     server = serve(servers.mlflow(LOGISTIC.predict_proba))
     what = as_subject(lg.Endpoint(server.url), TRAIN, HOLDOUT, target="ill")
@@ -241,7 +258,10 @@ def test_defences_are_tried_on_what_was_answered_once(serve, servers, tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "answers", "copies"),
-    [("predict", "labels", ", and 12,000 changed copies of records"), ("predict_proba", "probabilities", "")],
+    [
+        ("predict", "labels", ", and 12,000 changed copies of records"),
+        pytest.param("predict_proba", "probabilities", "", marks=pytest.mark.slow),
+    ],
 )
 def test_explain_sends_one_request_and_says_how_many_there_will_be(serve, servers, method, answers, copies):
     """All 240 records: those that the attacker is given as no members, of whom labels need none, are asked about."""

@@ -56,8 +56,8 @@ KINDS = {
     "LightGBM": lambda: boosted("lightgbm", "LGBMClassifier", verbose=-1),
     "CatBoost": lambda: boosted("catboost", "CatBoostClassifier", verbose=False, allow_writing_files=False),
 }
-QUICK = ("logistic regression", "labels only", "regressor", "module")
-"""One for each kind of answers, and each kind of object."""
+QUICK = ("logistic regression", "regressor", "module")
+"""One for probabilities and one for values, and each kind of object; `test_audits` asks for labels."""
 WAYS = ("object", "function", "file", "native file", "endpoint", "endpoint with its learner", "scores")
 WITH_LEARNER = ("object", "file", "endpoint with its learner")
 ALONE = ("gap", "confidence", "loss-threshold", "error-gaussian", "error-bounded")

@@ -33,6 +33,8 @@ FEW = {
     "run folders": 8,
     "library": 60,
 }
+LESS = {"relations": 5, "models that memorise": 5, "endpoints": 8}
+"""Cases that Hypothesis draws where each takes a second."""
 FIRST = 1_000_000
 """The number of the first case, beyond those that are counted on the page."""
 
@@ -51,7 +53,7 @@ def test_a_few_cases(surface: str) -> None:
 @pytest.mark.parametrize("surface", cases.SURFACES)
 def test_cases_drawn_by_hypothesis(surface: str) -> None:
     @settings(
-        max_examples=20,
+        max_examples=LESS.get(surface, 20),
         derandomize=True,
         database=None,
         deadline=None,

@@ -62,8 +62,14 @@ def test_a_solver_that_stops_early_has_no_bound() -> None:
     assert not bound.proven
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 10.0])
-@pytest.mark.parametrize("magnitude", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("C", "magnitude"),
+    [
+        pytest.param(C, magnitude, marks=() if i % 2 == j else pytest.mark.slow)
+        for i, C in enumerate([1e-3, 1.0, 10.0])
+        for j, magnitude in enumerate([0.0, 1.0])
+    ],
+)
 def test_a_converged_solver_keeps_its_bound_and_loses_little(C: float, magnitude: float) -> None:
     """Every record's own change stays below its bound, which is hardly larger than that of the minimum."""
     X, y = table(90, 4, seed=3, magnitude=magnitude)
@@ -76,7 +82,7 @@ def test_a_converged_solver_keeps_its_bound_and_loses_little(C: float, magnitude
     assert own.max() > 0.9 * bound.values.max()
 
 
-@pytest.mark.parametrize("seed", [11, 17])
+@pytest.mark.parametrize("seed", [11, pytest.param(17, marks=pytest.mark.slow)])
 def test_a_solver_that_stops_early_without_few_records_keeps_its_bound_and_floor(seed: int) -> None:
     """The tolerance is one at which most models take another step: 1 and 4 of 250 records move answers by far more."""
     rng = np.random.default_rng(seed)
@@ -112,7 +118,7 @@ def test_a_large_training_set_is_looked_at_in_part_and_stops_at_once_without_con
     assert bound.n_unconverged > 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_a_bound_counts_answers_that_are_rounded_to_0(seed: int) -> None:
     """Far out in a long tail one model answers 0 and the other does not: no finite bound holds of what is delivered."""
     rng = np.random.default_rng(seed)
@@ -132,7 +138,7 @@ def test_a_bound_counts_answers_that_are_rounded_to_0(seed: int) -> None:
     assert np.isfinite(near.values).all()
 
 
-@pytest.mark.parametrize("change", [0.0, 0.3])
+@pytest.mark.parametrize("change", [0.0, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_a_fitted_model_counts_with_its_own_parameters(change: float) -> None:
     """A model that was altered after training: the bound grows by what its answers moved, exactly."""
     X, y = table(90, 4, seed=4, magnitude=0.5)
@@ -165,8 +171,14 @@ def test_a_model_of_another_sort_has_no_bound() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("max_iter", [100, 10_000])
-@pytest.mark.parametrize("defence", [None, Temperature(2.0), Binning(0.1)])
+@pytest.mark.parametrize(
+    ("max_iter", "defence"),
+    [
+        pytest.param(max_iter, defence, marks=() if (i + j) % 3 == 0 else pytest.mark.slow)
+        for i, max_iter in enumerate([100, 10_000])
+        for j, defence in enumerate([None, Temperature(2.0), Binning(0.1)])
+    ],
+)
 def test_pdtp_with_its_floor_holds_what_the_learner_delivers(max_iter: int, defence: Any) -> None:
     """The largest log ratio of the learner's own models lies within the floors, for changed answers too."""
     X, y = table(60, 5, seed=6, magnitude=3.0)

@@ -59,6 +59,7 @@ def test_the_plain_loop_without_a_solver_has_no_floor() -> None:
     assert (found.solver_floor == 0).all()
 
 
+@pytest.mark.slow
 def test_a_solver_that_stops_early_sets_the_floor() -> None:
     """The error of PDTP is about what the floor says: here within a factor of 5 for nearly all, and not 0."""
     rough = SklearnLearner(make_pipeline(PowerTransformer(), LogisticRegression(tol=1e-2)))

@@ -38,7 +38,14 @@ def art_ratios(estimator, rows) -> list[float]:
     return [float(np.maximum(whole / other, other / whole).max()) for other in others]
 
 
-@pytest.mark.parametrize("estimator", [GaussianNB(), LinearDiscriminantAnalysis(), LogisticRegression()])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GaussianNB(),
+        pytest.param(LinearDiscriminantAnalysis(), marks=pytest.mark.slow),
+        pytest.param(LogisticRegression(), marks=pytest.mark.slow),
+    ],
+)
 def test_in_bins_it_is_what_the_adversarial_robustness_toolbox_calls_pdtp(estimator):
     found = dtp_on_train(SklearnLearner(estimator), PEOPLE, seed=0)
     assert found.ratios == pytest.approx(art_ratios(estimator, range(120)), rel=1e-9)

@@ -323,8 +323,14 @@ def test_a_probability_that_was_always_0_is_bounded_not_believed():
     assert (nothing.value, nothing.low, nothing.high) == (0.0, 0.0, np.inf)
 
 
-@pytest.mark.parametrize("factor", [1.0, 2.0])
-@pytest.mark.parametrize("share", [0.02, 0.05, 0.1])
+@pytest.mark.parametrize(
+    ("factor", "share"),
+    [
+        pytest.param(factor, share, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, factor in enumerate([1.0, 2.0])
+        for j, share in enumerate([0.02, 0.05, 0.1])
+    ],
+)
 def test_null_a_few_far_larger_probabilities_are_no_difference(share, factor):
     """Null: 400 pairs of samples of one distribution, or with a factor between; a few seeds are 5,000 times the others.
 
@@ -344,9 +350,14 @@ def test_null_a_few_far_larger_probabilities_are_no_difference(share, factor):
     ("name", "with_record", "without"),
     [
         ("network", lambda draw: expit(draw.normal(3, 1, 16)), lambda draw: expit(draw.normal(-3, 1, 16))),
-        ("tree", lambda draw: np.ones(16), lambda draw: np.zeros(16)),
+        pytest.param("tree", lambda draw: np.ones(16), lambda draw: np.zeros(16), marks=pytest.mark.slow),
         ("forest", lambda draw: draw.binomial(30, 0.6, 16) / 30, lambda draw: draw.binomial(30, 0.05, 16) / 30),
-        ("rare label", lambda draw: draw.binomial(30, 0.2, 16) / 30, lambda draw: draw.binomial(30, 0.01, 16) / 30),
+        pytest.param(
+            "rare label",
+            lambda draw: draw.binomial(30, 0.2, 16) / 30,
+            lambda draw: draw.binomial(30, 0.01, 16) / 30,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_sixteen_seeds_show_a_record_that_is_remembered(name, with_record, without):

@@ -95,7 +95,9 @@ def test_the_last_of_a_class_is_exposed_without_limit():
 # ---------------------------------------------------------------- the slow twin
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed < 13 else pytest.mark.slow) for seed in range(40)]
+)
 def test_equals_training_without_each(seed):
     """Random tables, exact: no false alarms."""
     codes, labels, widths, alpha, fit_prior = some_people(seed)
@@ -103,7 +105,7 @@ def test_equals_training_without_each(seed):
     assert_equal(found, trained_pdtp(codes, labels, widths, alpha, fit_prior))
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=() if seed < 8 else pytest.mark.slow) for seed in range(20)])
 def test_removals_equal_training_anew_after_each(seed):
     """Random tables, exact: no false alarms. Whoever has the largest value goes."""
     codes, labels, widths, alpha, fit_prior = some_people(seed)
@@ -119,7 +121,9 @@ def test_removals_equal_training_anew_after_each(seed):
         left = left[left != record]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed < 13 else pytest.mark.slow) for seed in range(40)]
+)
 def test_dtp_equals_training_without_each_and_asking_everything(seed):
     """Random tables of two labels, exact: no false alarms."""
     codes, labels, widths, alpha, fit_prior = some_people(seed)

@@ -39,7 +39,7 @@ def dtp_by_refits(records):
     return np.round(found, 11)  # level records in different cells: the first one goes, whatever the last digit
 
 
-@pytest.mark.parametrize("resort", [False, True])
+@pytest.mark.parametrize("resort", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_removal_by_dtp_equals_training_anew_after_each(resort):
     """Long et al. 2017, section 8: the whole curve by counting is that of the plain loop, in both orders."""
     some = np.lexsort((*CODES[:24].T[::-1], LABELS[:24]))

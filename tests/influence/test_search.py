@@ -100,7 +100,7 @@ def test_the_neighbour_counterexample():
     assert 0.6 < found.queries[0, 0] < 1.1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_it_is_between_pdtp_and_dtp_and_mostly_reaches_dtp(seed):
     """Naive Bayes on six columns of four categories, 4,096 queries of which 300 are asked."""
     draw = np.random.default_rng(seed)
@@ -154,6 +154,7 @@ def test_indirect_attacks_on_nearest_neighbours():
     assert found.binned.mean() > 5 * own.binned.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="LEAKGAUGE_DATA names no folder of data")
 def test_indirect_attacks_on_adult():
     """1,000 records behind naive Bayes: exact DTP by columns, and how near the search comes to it."""

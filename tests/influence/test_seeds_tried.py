@@ -146,7 +146,9 @@ def test_a_learner_that_draws_without_a_record_only_is_randomised() -> None:
     assert pdtp(learner, people(), seed=0).learner.randomised
 
 
-@pytest.mark.parametrize("row", [17, 31, 44])
+@pytest.mark.parametrize(
+    "row", [17, pytest.param(31, marks=pytest.mark.slow), pytest.param(44, marks=pytest.mark.slow)]
+)
 def test_a_record_without_which_a_learner_draws_cannot_pass_by_luck(row: int) -> None:
     """One of 60 models is drawn, with a seed that happens to hide it: its floor shows what the value does not.
 

@@ -21,7 +21,7 @@ def seen_by(model, y):
     return as_seen(model, (X, CLASSES if y is None else y), None, None)
 
 
-@pytest.mark.parametrize("with_records", [True, False])
+@pytest.mark.parametrize("with_records", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("estimator", "y", "expected"), HOLDERS, ids=named)
 def test_nothing_that_is_not_needed_remains(estimator, y, expected, with_records):
     model = fitted(estimator, y)

@@ -33,12 +33,15 @@ def nudged(make, y, row, step=1e-5):
     "make",
     [
         linear_model.LinearRegression,
-        lambda: linear_model.Ridge(5.0),
-        lambda: linear_model.LinearRegression(fit_intercept=False),
+        pytest.param(lambda: linear_model.Ridge(5.0), marks=pytest.mark.slow),
+        pytest.param(lambda: linear_model.LinearRegression(fit_intercept=False), marks=pytest.mark.slow),
         lambda: linear_model.ElasticNet(0.05, l1_ratio=0.3, tol=1e-12),
-        lambda: neighbors.KNeighborsRegressor(7),
-        lambda: ensemble.RandomForestRegressor(
-            4, bootstrap=False, max_features=0.5, min_samples_leaf=5, random_state=0
+        pytest.param(lambda: neighbors.KNeighborsRegressor(7), marks=pytest.mark.slow),
+        pytest.param(
+            lambda: ensemble.RandomForestRegressor(
+                4, bootstrap=False, max_features=0.5, min_samples_leaf=5, random_state=0
+            ),
+            marks=pytest.mark.slow,
         ),
     ],
 )

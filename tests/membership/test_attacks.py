@@ -290,7 +290,10 @@ def test_sums_over_others_are_right_whatever_counts_the_models(n_models):
             assert np.array_equal(group.sum(axis=0), others.size[t])
 
 
-@pytest.mark.parametrize("subsets", ["halves", "shares", "many", "opposed"])
+@pytest.mark.parametrize(
+    "subsets",
+    ["halves", pytest.param("shares", marks=pytest.mark.slow), "many", pytest.param("opposed", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
 def test_all_targets_at_once_equal_one_target_at_a_time(attack, kind, subsets):
     """Complementary halves, unequal random sets, and enough models for variances of each record's own."""

@@ -50,7 +50,7 @@ def simulated(seed, share, gain, *, n=200, pairs=False, kind=AnswerKind.PROBABIL
 # No contamination first.
 
 
-@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("pairs", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_null_ranks_are_even(pairs):
     """200 audits without contamination, at 5 %: 10 expected; each test has more than 22 once in 6,000."""
     found = [simulated(seed, 0.0, 1.0, pairs=pairs) for seed in range(200)]

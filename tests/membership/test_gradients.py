@@ -54,8 +54,14 @@ def unlike(seed, n=1000):
 # Null.
 
 
-@pytest.mark.parametrize("regression", [False, True])
-@pytest.mark.parametrize("has_shadows", [False, True])
+@pytest.mark.parametrize(
+    ("regression", "has_shadows"),
+    [
+        pytest.param(regression, has_shadows, marks=() if i == j else pytest.mark.slow)
+        for i, regression in enumerate([False, True])
+        for j, has_shadows in enumerate([False, True])
+    ],
+)
 def test_null_models_of_other_records_have_no_members(regression, has_shadows):
     """Each model is trained on records of its own, none of them a candidate. Within four standard errors of 0.
 

@@ -71,8 +71,14 @@ def alike_columns(n, seed, d=20):
 # Null.
 
 
-@pytest.mark.parametrize("share", [0.5, 0.7])
-@pytest.mark.parametrize("model", [GaussianNB(), Ridge(), KNeighborsClassifier(5), make_pipeline(PCA(2), GaussianNB())])
+@pytest.mark.parametrize(
+    ("share", "model"),
+    [
+        pytest.param(share, model, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, share in enumerate([0.5, 0.7])
+        for j, model in enumerate([GaussianNB(), Ridge(), KNeighborsClassifier(5), make_pipeline(PCA(2), GaussianNB())])
+    ],
+)
 def test_null_models_of_other_records_have_no_members(model, share):
     """30 tables of 12 models that were trained on records of their own: within four standard errors of 0."""
     found = []
@@ -176,7 +182,7 @@ def test_the_advantage_is_that_of_so_many_parameters(model, n, n_in):
 @pytest.mark.parametrize(
     ("load", "n", "model", "least", "others"),
     [
-        (load_breast_cancer, 560, GaussianNB(), 0.15, 0.1),
+        pytest.param(load_breast_cancer, 560, GaussianNB(), 0.15, 0.1, marks=pytest.mark.slow),
         (load_breast_cancer, 560, QuadraticDiscriminantAnalysis(reg_param=0.01), 0.3, 0.15),
         (load_digits, 400, GaussianNB(var_smoothing=0.01), 0.4, 0.15),
     ],

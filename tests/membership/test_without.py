@@ -124,8 +124,8 @@ def played(model, X, y, n_models=16, seed=0):
         SVR(C=0.3),
         SVC(C=0.3),
         GaussianProcessClassifier(RBF(2.0), optimizer=None),
-        GridSearchCV(KERNEL, {"alpha": [1.0, 5.0]}, cv=2),
-        BaggingClassifier(KNeighborsClassifier(9), 3, random_state=0),
+        pytest.param(GridSearchCV(KERNEL, {"alpha": [1.0, 5.0]}, cv=2), marks=pytest.mark.slow),
+        pytest.param(BaggingClassifier(KNeighborsClassifier(9), 3, random_state=0), marks=pytest.mark.slow),
     ],
 )
 def test_null_models_of_other_records_have_no_members(model):
@@ -198,16 +198,22 @@ def test_what_is_fitted_is_fitted_in_an_order_that_says_nothing_of_members():
     ("model", "outputs", "n_classes", "least"),
     [
         (GaussianProcessClassifier(RBF(2.0), optimizer=None), logs, 2, 0.995),
-        (GaussianProcessClassifier(RBF(2.0), optimizer=None), logs, 3, 0.95),
-        (SVC(C=0.05, tol=1e-8), margins, 2, 0.7),
+        pytest.param(GaussianProcessClassifier(RBF(2.0), optimizer=None), logs, 3, 0.95, marks=pytest.mark.slow),
+        pytest.param(SVC(C=0.05, tol=1e-8), margins, 2, 0.7, marks=pytest.mark.slow),
         (SVC(tol=1e-8), margins, 2, 0.7),
-        (SVC(tol=1e-8, decision_function_shape="ovo"), margins, 3, 0.7),
-        (NuSVC(nu=0.4, tol=1e-8), margins, 2, 0.3),
+        pytest.param(SVC(tol=1e-8, decision_function_shape="ovo"), margins, 3, 0.7, marks=pytest.mark.slow),
+        pytest.param(NuSVC(nu=0.4, tol=1e-8), margins, 2, 0.3, marks=pytest.mark.slow),
         (SVC(C=0.05, kernel="linear", tol=1e-8), margins, 2, 0.6),
-        (SVR(C=0.05, tol=1e-8), values, 0, 0.7),
-        (SVR(C=0.1, kernel="poly", degree=2, coef0=1.0, tol=1e-8), values, 0, 0.6),
+        pytest.param(SVR(C=0.05, tol=1e-8), values, 0, 0.7, marks=pytest.mark.slow),
+        pytest.param(SVR(C=0.1, kernel="poly", degree=2, coef0=1.0, tol=1e-8), values, 0, 0.6, marks=pytest.mark.slow),
         (NuSVR(C=0.5, tol=1e-8), values, 0, 0.6),
-        (SVR(C=0.05, kernel=lambda a, b: np.exp(-0.2 * np.abs(a[:, None] - b).sum(axis=2)), tol=1e-8), values, 0, 0.6),
+        pytest.param(
+            SVR(C=0.05, kernel=lambda a, b: np.exp(-0.2 * np.abs(a[:, None] - b).sum(axis=2)), tol=1e-8),
+            values,
+            0,
+            0.6,
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_kernel_machines_move_nearly_as_those_that_are_trained_without_each_record(model, outputs, n_classes, least):
@@ -427,15 +433,21 @@ def test_blocks_are_halves_of_halves_along_the_widest_column():
     assert (spans[1:, 0] > spans[:-1, 1]).all()
 
 
-@pytest.mark.parametrize("model", [KNeighborsRegressor(9), KNeighborsClassifier(9)])
-@pytest.mark.parametrize(("most", "steps"), [(1000, 1), (70, None), (70, 1)])
+@pytest.mark.parametrize(
+    ("model", "most", "steps"),
+    [
+        pytest.param(model, most, steps, marks=() if i == j else pytest.mark.slow)
+        for i, model in enumerate([KNeighborsRegressor(9), KNeighborsClassifier(9)])
+        for j, (most, steps) in enumerate([(1000, 1), (70, None), (70, 1)])
+    ],
+)
 def test_null_of_blocks_and_of_neighbours_at_the_same_distance(monkeypatch, model, most, steps):
     monkeypatch.setattr(planning, "MAX_RECORDS", most)
     monkeypatch.setattr(planning, "BLOCK", 30)
     nothing_is_found(model, steps)
 
 
-@pytest.mark.parametrize("rows", [(1, 1), (5, 2)])
+@pytest.mark.parametrize("rows", [pytest.param((1, 1), marks=pytest.mark.slow), (5, 2)])
 def test_null_of_copies_and_of_persons_with_other_numbers_of_rows(rows):
     """30 audits of models of other records that were drawn as often, or of persons with as many rows."""
     settings = Settings(attacks=("influence",), n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
@@ -468,9 +480,9 @@ def test_null_of_copies_and_of_persons_with_other_numbers_of_rows(rows):
     "model",
     [
         KNeighborsRegressor(9),
-        make_pipeline(StandardScaler(), KNeighborsRegressor(9)),
+        pytest.param(make_pipeline(StandardScaler(), KNeighborsRegressor(9)), marks=pytest.mark.slow),
         GridSearchCV(KNeighborsRegressor(9), {"n_neighbors": [9]}, cv=2),
-        BaggingRegressor(KNeighborsRegressor(9), 3),
+        pytest.param(BaggingRegressor(KNeighborsRegressor(9), 3), marks=pytest.mark.slow),
     ],
 )
 def test_of_many_records_nearest_neighbours_are_looked_at_block_by_block(few_at_once, model):

@@ -436,7 +436,13 @@ def saved(model, library, folder):
     return path
 
 
-@pytest.mark.parametrize(("library", "settings", "y", "n_classes"), STATED)
+@pytest.mark.parametrize(
+    ("library", "settings", "y", "n_classes"),
+    [
+        pytest.param(library, settings, y, n_classes, marks=() if i % 2 == 0 else pytest.mark.slow)
+        for i, (library, settings, y, n_classes) in enumerate(STATED)
+    ],
+)
 def test_a_file_states_what_it_was_trained_on(library, settings, y, n_classes, tmp_path):
     """Classes are refused where the target is a number, numbers where it has classes, and another number of classes."""
     function = load_estimator(saved(trained(library, settings, y), library, tmp_path))

@@ -168,7 +168,7 @@ def test_a_trained_module_of_values_or_of_another_width():
         trained_module(torch.nn.Linear(4, 1), Records.from_arrays(X, (X[:, 0] > 0).astype(int)))
 
 
-@pytest.mark.parametrize("last", [[], [torch.nn.Softmax(dim=1)]])
+@pytest.mark.parametrize("last", [[], pytest.param([torch.nn.Softmax(dim=1)], marks=pytest.mark.slow)])
 def test_an_audit_of_a_module_is_that_of_its_answers(last):
     """A network that has learned 100 of 200 records by heart, given as it is and as a function."""
     torch.manual_seed(0)

@@ -24,7 +24,10 @@ def coverage(covered):
     return 0.93 <= np.mean(covered) <= 0.97
 
 
-@pytest.mark.parametrize(("n_shadow", "n_queries"), [(60, 20), (120, 20), (100, 400)])
+@pytest.mark.parametrize(
+    ("n_shadow", "n_queries"),
+    [(60, 20), pytest.param(120, 20, marks=pytest.mark.slow), pytest.param(100, 400, marks=pytest.mark.slow)],
+)
 def test_intervals_hold_the_truth_at_their_rate(n_shadow, n_queries):
     """Between 93 and 97 % of 1,200 games, each with shadow models of its own.
 
@@ -116,7 +119,9 @@ def played(learner, sides, game, attack, seed, n_targets):
     return [prepared.read(row) for row in told], sides.owner.share(sets)
 
 
-@pytest.mark.parametrize("answers", [AnswerKind.LABELS, AnswerKind.PROBABILITIES], ids=str)
+@pytest.mark.parametrize(
+    "answers", [pytest.param(AnswerKind.LABELS, marks=pytest.mark.slow), AnswerKind.PROBABILITIES], ids=str
+)
 def test_real_games(two_sides, learner, answers):
     """800 games by 40 attacks: between 93 and 97 % of the intervals hold the truth, and they are narrow.
 

@@ -33,6 +33,7 @@ def test_without_poison_the_random_bit_cannot_be_told(two_sides, learner):
     assert held >= 35
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_networks_that_have_their_random_state_in_common_do_not_tell_the_bit_either(two_sides):
     """Without poison, 360 games: over 0.1 from 1/2 with probability below 2e-4."""
@@ -43,7 +44,9 @@ def test_networks_that_have_their_random_state_in_common_do_not_tell_the_bit_eit
     assert np.mean(rates) == pytest.approx(0.5, abs=0.1)
 
 
-@pytest.mark.parametrize("frequency", [0.3, 0.5, 0.7])
+@pytest.mark.parametrize(
+    "frequency", [0.3, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(0.7, marks=pytest.mark.slow)]
+)
 def test_where_both_worlds_are_the_same_the_decision_is_a_coin(two_sides, learner, frequency):
     """The attack wins 100 % of its real games, but half of those in which the toss changes nothing.
 
@@ -74,7 +77,13 @@ PLAYED = [
 ]
 
 
-@pytest.mark.parametrize(("t0", "t1", "poison", "expected"), PLAYED)
+@pytest.mark.parametrize(
+    ("t0", "t1", "poison", "expected"),
+    [
+        pytest.param(t0, t1, poison, expected, marks=() if i % 3 == 0 else pytest.mark.slow)
+        for i, (t0, t1, poison, expected) in enumerate(PLAYED)
+    ],
+)
 def test_the_reference_games(two_sides, learner, t0, t1, poison, expected):
     """Mean of 3 attacks on 60 targets each, within 0.12.
 

@@ -77,7 +77,9 @@ PROTECTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PROTECTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if i % 2 == 0 else pytest.mark.slow) for i, name in enumerate(PROTECTED)]
+)
 def test_two_training_sets_make_files_that_differ_in_protected_parameters_alone(name: str, tmp_path: Path) -> None:
     pytest.importorskip("dp_accounting")
     pytest.importorskip("skops")

@@ -73,6 +73,7 @@ def test_the_undefended_model_is_audited_as_ever():
 # Known answers.
 
 
+@pytest.mark.slow
 def test_what_an_ensemble_proves_about_any_query_is_enough_for_the_rule():
     """A memorising tree fails the DTP-1 rule for any query; ten of them, each on a tenth, keep ln 2 by proof."""
     rule = ReleaseRule(dtp=1.0, advantage=None)
@@ -484,6 +485,7 @@ def test_a_model_that_cannot_be_audited_at_all():
 # Real people.
 
 
+@pytest.mark.slow
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set adult: set LEAKGAUGE_DATA")
 def test_logistic_regression_on_adult():
     """1,000 people of Adult: a stronger penalty lowers PDTP; labels cost no accuracy, but the probabilities."""

@@ -312,7 +312,14 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("wanted", "ci", "drawn"), [(True, "", True), (False, "", False), (True, "true", False)])
+@pytest.mark.parametrize(
+    ("wanted", "ci", "drawn"),
+    [
+        (True, "", True),
+        pytest.param(False, "", False, marks=pytest.mark.slow),
+        pytest.param(True, "true", False, marks=pytest.mark.slow),
+    ],
+)
 def test_progress_is_drawn_on_a_terminal_only(server, monkeypatch, capsys, wanted, ci, drawn):
     server.answers["a.csv"] = BODY
     monkeypatch.setenv("CI", ci)

@@ -16,7 +16,11 @@ TRAINS = [
 
 
 @pytest.mark.usefixtures("published_data")
-@pytest.mark.parametrize("experiment", TRAINS, ids=[one.name for one in TRAINS])
+@pytest.mark.parametrize(
+    "experiment",
+    [pytest.param(experiment, marks=() if i % 3 == 0 else pytest.mark.slow) for i, experiment in enumerate(TRAINS)],
+    ids=[one.name for one in TRAINS],
+)
 def test_progress_is_told_to_whoever_started_it(experiment) -> None:
     """And may stop it, as Ctrl-C does, before any model was trained."""
 

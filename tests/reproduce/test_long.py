@@ -61,8 +61,14 @@ def test_the_stand_in_for_purchase_is_always_the_same():
     np.testing.assert_array_equal(purchase_like.__wrapped__().labels, purchase_like().labels)
 
 
-@pytest.mark.parametrize("source", [MIXED, Source("Binary", noise, 3, stands_in=True)])
-@pytest.mark.parametrize("kind", [NETWORK, NAIVE_BAYES, LOGISTIC, PENALISED])
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        pytest.param(source, kind, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, source in enumerate([MIXED, Source("Binary", noise, 3, stands_in=True)])
+        for j, kind in enumerate([NETWORK, NAIVE_BAYES, LOGISTIC, PENALISED])
+    ],
+)
 def test_every_learner_plays_on_every_sort_of_table(kind, source):
     one = long.measure(kind, source, TINY, pool_size=80, seed=0)
     assert one.exposures.shape == (2, 8)

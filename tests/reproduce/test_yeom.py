@@ -65,6 +65,7 @@ def test_another_seed_divides_otherwise():
     assert measured(Ridge()).known != measured(Ridge(), seed=1).known
 
 
+@pytest.mark.slow
 def test_the_published_figure_on_eyedata(published_data, tmp_path):
     """All ten penalties against an independent computation, to 0.005; the divisions are the same.
 

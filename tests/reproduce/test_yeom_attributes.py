@@ -121,6 +121,7 @@ def held_against_the_references(records, depths):
     return {gene: np.array(rows) for gene, rows in leads.items()}
 
 
+@pytest.mark.slow
 def test_the_published_figure_at_two_depths(iwpc):
     """Against an independent computation, to 0.01, and its order: many queries above inversion and one guess."""
     leads = held_against_the_references(iwpc, (3.0, 10.0))

@@ -67,8 +67,14 @@ class FixedRegressor(RegressorMixin, BaseEstimator):
         return X[:, 0]
 
 
-@pytest.mark.parametrize("learner", [Fixed(), DummyClassifier(strategy="constant", constant=0)])
-@pytest.mark.parametrize("attack", ["confidence", "gap", "loss-threshold"])
+@pytest.mark.parametrize(
+    ("learner", "attack"),
+    [
+        pytest.param(learner, attack, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, learner in enumerate([Fixed(), DummyClassifier(strategy="constant", constant=0)])
+        for j, attack in enumerate(["confidence", "gap", "loss-threshold"])
+    ],
+)
 def test_a_learner_that_ignores_the_records_scores_chance_level(learner, attack):
     """The mean over 20 divisions into five folds is 0 but for rounding and the learned threshold.
 

@@ -61,7 +61,9 @@ def coverage(attacks, kind):
     return {name: (advantage[name] / N_AUDITS, area[name] / N_AUDITS) for name in advantage}
 
 
-@pytest.mark.parametrize("kind", [AnswerKind.PROBABILITIES, AnswerKind.VALUES], ids=str)
+@pytest.mark.parametrize(
+    "kind", [AnswerKind.PROBABILITIES, pytest.param(AnswerKind.VALUES, marks=pytest.mark.slow)], ids=str
+)
 def test_intervals_cover_nothing_at_their_rate(kind):
     """At least 92 % of the 95 % intervals cover 0 (AUC: 0.5), for each attack.
 
@@ -89,8 +91,15 @@ GAMES = [
 ]
 
 
-@pytest.mark.parametrize("grid", [None, 0.5], ids=["continuous", "few distinct answers"])
-@pytest.mark.parametrize("attack", GAMES, ids=lambda attack: attack.name)
+@pytest.mark.parametrize(
+    ("grid", "attack"),
+    [
+        pytest.param(grid, attack, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, grid in enumerate([None, 0.5])
+        for j, attack in enumerate(GAMES)
+    ],
+    ids=lambda one: getattr(one, "name", str(one)),
+)
 def test_games_among_complementary_halves_find_nothing(attack, grid):
     """300 tables of 10 models: every model plays the target, and the one left over on the other side tells on no one.
 

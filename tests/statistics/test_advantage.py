@@ -162,7 +162,17 @@ class TestMeanDifference:
 
 
 @pytest.mark.parametrize(
-    ("n", "m"), [(300, 10), (300, 30), (10, 300), (1000, 40), (200, 100), (300, 300), (30, 20), (20, 20)]
+    ("n", "m"),
+    [
+        (300, 10),
+        pytest.param(300, 30, marks=pytest.mark.slow),
+        pytest.param(10, 300, marks=pytest.mark.slow),
+        (1000, 40),
+        pytest.param(200, 100, marks=pytest.mark.slow),
+        pytest.param(300, 300, marks=pytest.mark.slow),
+        (30, 20),
+        pytest.param(20, 20, marks=pytest.mark.slow),
+    ],
 )
 def test_neither_end_of_the_interval_misses_much_more_often_than_stated(n, m):
     """Exact probabilities over all pairs of counts, equal rates from 0.01 to 0.99 and an advantage of 0.1.

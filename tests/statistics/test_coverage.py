@@ -189,7 +189,15 @@ SQRT2 = np.sqrt(2)
 
 
 class TestAuc:
-    @pytest.mark.parametrize(("n_members", "n_nonmembers"), [(100, 100), (30, 300), (300, 30), (20, 20)])
+    @pytest.mark.parametrize(
+        ("n_members", "n_nonmembers"),
+        [
+            (30, 300),
+            (20, 20),
+            pytest.param(100, 100, marks=pytest.mark.slow),
+            pytest.param(300, 30, marks=pytest.mark.slow),
+        ],
+    )
     @pytest.mark.parametrize(
         ("members", "nonmembers", "truth"),
         [

@@ -142,8 +142,14 @@ def scores_of(rng, n, n_games, shift, *, pairs=False):
     return rng.normal(0, np.sqrt(0.2), n) + rng.normal(0, 0.2, (n_games, 1)) + noise + shift * members, members
 
 
-@pytest.mark.parametrize("pairs", [False, True])
-@pytest.mark.parametrize("shift", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("pairs", "shift"),
+    [
+        pytest.param(pairs, shift, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, pairs in enumerate([False, True])
+        for j, shift in enumerate([0.0, 1.0])
+    ],
+)
 def test_area_and_rate_of_shifted_normal_scores_are_inside_their_intervals(shift, pairs):
     """Nothing leaks, and a known answer: the area is P(N(0, 1) < shift / sqrt 2), the rate P(N(shift, 1) > z).
 
@@ -289,7 +295,9 @@ def exact_misses(n, rate, confidence, exact):
     return low, high
 
 
-@pytest.mark.parametrize("n", [20, 50, 200, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [20, 50, pytest.param(200, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("confidence", "exact", "times"), [(0.95, False, 1.8), (0.95, True, 1.0), (0.994, True, 1.0)])
 def test_no_end_of_the_census_misses_more_than_it_says(n, confidence, exact, times):
     """By enumeration, at rates of 0.5 % to 99.5 %: Wilson's, by which models pass, and the one by which they fail."""

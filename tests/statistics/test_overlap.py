@@ -41,13 +41,13 @@ def test_records_that_are_equal_by_chance_are_not_taken_for_shared_ones(kinds: i
     ("kinds", "n1", "n0", "share"),
     [
         (8, 500, 500, 0.5),
-        (64, 1000, 1000, 0.5),
-        (64, 1000, 1000, 0.9),
+        pytest.param(64, 1000, 1000, 0.5, marks=pytest.mark.slow),
+        pytest.param(64, 1000, 1000, 0.9, marks=pytest.mark.slow),
         (64, 2000, 500, 0.5),
-        (2000, 500, 1000, 0.2),
-        (1000, 2000, 2000, 0.5),
+        pytest.param(2000, 500, 1000, 0.2, marks=pytest.mark.slow),
+        pytest.param(1000, 2000, 2000, 0.5, marks=pytest.mark.slow),
         (1000, 4000, 4000, 0.7),
-        (600, 4000, 4000, 0.9),
+        pytest.param(600, 4000, 4000, 0.9, marks=pytest.mark.slow),
     ],
 )
 def test_the_upper_end_is_seldom_exceeded(kinds: int, n1: int, n0: int, share: float) -> None:
@@ -219,8 +219,14 @@ def test_where_all_of_the_holdout_may_have_been_trained_on_nothing_is_known(valu
     assert (found.low, found.high) == (-1.0, 1.0)
 
 
-@pytest.mark.parametrize(("n1", "n0"), [(500, 500), (2000, 200), (200, 2000), (1000, 30)])
-@pytest.mark.parametrize("kinds", [8, 500, 20_000])
+@pytest.mark.parametrize(
+    ("n1", "n0", "kinds"),
+    [
+        pytest.param(n1, n0, kinds, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, (n1, n0) in enumerate([(500, 500), (2000, 200), (200, 2000), (1000, 30)])
+        for j, kinds in enumerate([8, 500, 20_000])
+    ],
+)
 @pytest.mark.parametrize("steepness", [0.0, 1.0])
 def test_records_that_repeat_by_chance_are_no_copies(n1: int, n0: int, kinds: int, steepness: float) -> None:
     """Null, 100 pairs of sets each, of equally and of unequally frequent kinds; at most 3 of 100 were measured.

@@ -147,7 +147,15 @@ def test_null_games_without_a_leak_exceed_even_odds_as_rarely_as_stated() -> Non
     assert above <= 43
 
 
-@pytest.mark.parametrize(("share", "n_inside"), [(0.05, 50), (0.3, 50), (1.0, 50), (0.3, 75)])
+@pytest.mark.parametrize(
+    ("share", "n_inside"),
+    [
+        (0.05, 50),
+        pytest.param(0.3, 50, marks=pytest.mark.slow),
+        (1.0, 50),
+        pytest.param(0.3, 75, marks=pytest.mark.slow),
+    ],
+)
 def test_outputs_at_the_limit_exceed_it_as_rarely_as_stated(share: float, n_inside: int) -> None:
     """Randomised response about a share of the records, which changes their odds by a factor of e and by no more, and
     an attacker who reads it. 400 tables at level 0.05: more than 36 by chance have probability 3e-4."""

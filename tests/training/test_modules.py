@@ -249,6 +249,7 @@ def test_what_a_factory_holds_and_calls_is_part_of_the_fingerprint(monkeypatch):
     assert TorchLearner(lambda: Twice()).fingerprint() != first
 
 
+@pytest.mark.slow
 def test_the_fingerprint_is_the_same_in_another_process(tmp_path, monkeypatch):
     (tmp_path / "nets.py").write_text("import torch\n\ndef net():\n    return torch.nn.Linear(4, 2)\n")
     code = (

@@ -190,7 +190,7 @@ def test_an_audit_takes_no_more_threads_than_it_is_allowed(
     assert free_threads() == (MAX_FREE_THREADS if allowed is None else allowed)
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_games_have_the_same_bits_however_many_threads_play_them(n_classes: int) -> None:
     """Enough records for several blocks of each attack that goes by blocks."""
     rng = np.random.default_rng(n_classes)

@@ -85,7 +85,7 @@ def test_columns_of_very_different_scales_are_no_record(others):
         assert done.traces[0].found in (Found.NOTHING, Found.CANNOT_TELL)
 
 
-@pytest.mark.parametrize("solver", ["lbfgs", "newton-cg", "newton-cholesky"])
+@pytest.mark.parametrize("solver", ["lbfgs", pytest.param("newton-cg", marks=pytest.mark.slow), "newton-cholesky"])
 @pytest.mark.parametrize("scales", [1.0, np.array([1, 1, 1, 1e3, 1e3]), BAD_SCALES], ids=["equal", "1000", "1e6"])
 @pytest.mark.filterwarnings("ignore")
 def test_solvers_leave_no_more_than_is_said(solver, scales):

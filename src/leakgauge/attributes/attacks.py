@@ -38,12 +38,14 @@ class AttackerRecords:
         labels: true classes or values, ``[a]``.
         known: what would be known of them, ``[a, c]``.
         values: the value each holds, int ``[a]``.
+        judge: where there are several confusion matrices, the place of the one to use for each, int ``[a]``.
     """
 
     answers: Floats
     labels: Labels
     known: Floats
     values: Codes
+    judge: Codes | None = None
 
     __repr__ = shapes
 
@@ -75,15 +77,15 @@ class AttributeEvidence:
         known: the other features and the response, ``[n, c]``.
         categorical: bool ``[c]``, True where a column of ``known`` holds codes of categories.
         sigma_in: root mean squared training error of a regressor, as published with many models.
-        confusion: how many training records of class i (row) a classifier takes for class j, ``[k, k]``, likewise.
+        confusion: how many records of class i (row) a classifier takes for class j, ``[k, k]``, likewise; or several
+            such matrices ``[g, k, k]``, each of other records.
         scale: typical size of the response of a regressor.
         membership: scores of a membership attack about each person with each value in place, ``[n, m]``.
         own: records of the attacker's own.
         shadows: answers of shadow models about the same people.
         searched: where values are bins of a number, answers with more numbers in place.
         seed: for attacks that draw random numbers.
-        counted: as which class the confusion matrix counts each of the people, int ``[n]``, -1 for those it does not
-            count; ``None`` if it counts none of them.
+        judge: where there are several confusion matrices, the place of the one to use for each person, int ``[n]``.
     """
 
     kind: AnswerKind
@@ -100,15 +102,15 @@ class AttributeEvidence:
     shadows: Shadows | None = None
     searched: Searched | None = None
     seed: int = 0
-    counted: Codes | None = None
+    judge: Codes | None = None
 
     __repr__ = shapes
 
     def about(self, rows: Indices) -> AttributeEvidence:
         """The same about some of the people, without what is added of the attacks."""
-        counted = None if self.counted is None else self.counted[rows]
+        judge = None if self.judge is None else self.judge[rows]
         answers, labels, known = self.answers[rows], self.labels[rows], self.known[rows]
-        return replace(self, answers=answers, labels=labels, known=known, counted=counted)
+        return replace(self, answers=answers, labels=labels, known=known, judge=judge)
 
     @cached_property
     def signals(self) -> Floats:
@@ -218,7 +220,7 @@ def invert(evidence: AttributeEvidence) -> Guesses:
 def _confusion(evidence: AttributeEvidence) -> Guesses:
     confusion = _held(evidence.confusion, "the model's confusion matrix")
     named = np.argmax(evidence.answers, axis=2)
-    return inversion.by_confusion(named, evidence.labels, confusion, evidence.prior, counted=evidence.counted)
+    return inversion.by_confusion(named, evidence.labels, confusion, evidence.prior, judge=evidence.judge)
 
 
 def _likeliest(evidence: AttributeEvidence) -> Guesses:
@@ -255,7 +257,7 @@ def _learned(evidence: AttributeEvidence) -> Guesses:
         evidence.known,
         invert(evidence).scores,
         own.known,
-        invert(replace(evidence, answers=own.answers, labels=own.labels, counted=None)).scores,
+        invert(replace(evidence, answers=own.answers, labels=own.labels, judge=own.judge)).scores,
         own.values,
         evidence.prior,
         categorical=evidence.categorical,

@@ -177,8 +177,8 @@ def infer(
         attacks: the names of those to carry out; by default all that are possible.
         group_by: the name of a categorical column whose groups are looked at apart.
         sigma_in: deviation that inverting a regressor reckons with; by default the training error.
-        confusion: confusion matrix that inverting by labels reckons with; by default that on the training set, of which
-            each member is left out where it is asked about.
+        confusion: confusion matrix that inverting by labels reckons with; by default one of each of two random halves
+            of all people, members and others alike, of which each person is judged by that of the other half.
         confidence: of the intervals on the advantages of all attacks that read the value off the model together, in
             (0, 1).
         alone: confidence of the interval on each advantage alone, in (0, 1).
@@ -212,13 +212,17 @@ def infer(
         told[:] = told[:, :1]
     own = None if attacker is None else _own(model, attacker, hidden)
     frequencies = _frequencies(prior, truth if own is None else np.concatenate([truth, own.values]), hidden)
-    sigma_in, confusion, counted = _published(model, train, len(holdout), kind, sigma_in, confusion)
+    if kind is AnswerKind.VALUES and sigma_in is None:
+        sigma_in = _training_error(model, train)
+    published = None if confusion is None else np.asarray(confusion, dtype=np.float64)
     scale = float(np.std(everybody.labels)) or 1.0
 
     evidence = AttributeEvidence(
-        kind, told, everybody.labels, frequencies, *_known(everybody, hidden), sigma_in, confusion,
-        scale=scale, own=own, seed=seed, counted=counted,
+        kind, told, everybody.labels, frequencies, *_known(everybody, hidden), sigma_in, published,
+        scale=scale, own=own, seed=seed,
     )  # fmt: skip
+    if kind is not AnswerKind.VALUES and published is None:
+        evidence = _crossed_confusion(evidence, truth)
     people = _people(train.ids, invert(evidence), truth, q)
     rows = np.arange(len(truth)) if played is None else np.asarray(played, dtype=np.int64)
     if len(rows) < len(truth):
@@ -346,25 +350,24 @@ def _frequencies(prior: ArrayLike | None, seen: Codes, hidden: SensitiveAttribut
     return frequencies
 
 
-def _published(
-    model: Answering,
-    train: Records,
-    n_others: int,
-    kind: AnswerKind,
-    sigma_in: float | None,
-    confusion: ArrayLike | None,
-) -> tuple[float | None, Floats | None, Codes | None]:
-    """Training error of a regressor and confusion matrix of a classifier, unless given, and who is counted there."""
-    if kind is AnswerKind.VALUES:
-        if sigma_in is None:
-            errors = train.labels - ask(model, train.features, train.schema)[:, 0]
-            sigma_in = float(np.sqrt(np.mean(errors**2)))
-        return sigma_in, None, None
-    if confusion is not None:
-        return None, np.asarray(confusion, dtype=np.float64), None
-    predicted = np.argmax(ask(model, train.features, train.schema), axis=1)
-    counts = inversion.confusion(predicted, train.labels, len(train.schema.classes))
-    return None, counts, np.append(predicted, np.full(n_others, -1))
+def _training_error(model: Answering, train: Records) -> float:
+    errors = train.labels - ask(model, train.features, train.schema)[:, 0]
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _crossed_confusion(evidence: AttributeEvidence, truth: Codes) -> AttributeEvidence:
+    """With a confusion matrix of each of two random halves of all people, each judged by that of the other half.
+
+    Members and others are dealt out and counted alike, so that scores do not depend on who is a member: whoever could
+    be exchanged before still can. The attacker's own records are in neither matrix, and judged by one of them each.
+    """
+    n, n_own = len(truth), 0 if evidence.own is None else len(evidence.own.values)
+    halves = AuditStream.CONFUSION_HALVES.generator(evidence.seed).permutation(n + n_own) % 2
+    judge, named = halves[:n], np.argmax(evidence.answers[np.arange(n), truth], axis=1)
+    k = evidence.answers.shape[2]
+    counts = [inversion.confusion(named[judge != one], evidence.labels[judge != one], k) for one in range(2)]
+    own = None if evidence.own is None else replace(evidence.own, judge=halves[n:])
+    return replace(evidence, confusion=np.stack(counts), judge=judge, own=own)
 
 
 def _membership(score: MembershipScores, records: Records, hidden: SensitiveAttribute, told: Floats) -> Floats:

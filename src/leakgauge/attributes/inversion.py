@@ -153,7 +153,7 @@ def by_confusion(
     confusion: ArrayLike,
     prior: ArrayLike | None = None,
     *,
-    counted: ArrayLike | None = None,
+    judge: ArrayLike | None = None,
 ) -> Guesses:
     """Guess by the class that the model names, and how often people of whom it names that class are of the true one.
 
@@ -163,13 +163,14 @@ def by_confusion(
         confusion: how many people of class i (row) the model takes for class j (column), ``[k, k]``, as published
             with many models. A class that the model never names says nothing.
         prior: ``[m]`` or ``[n, m]``; uniform if not given.
-        counted: as which class the matrix counts each of the people, int ``[n]``, -1 for those it does not count; by
-            default it counts none of them. Each is left out of what is reckoned with about itself: otherwise the matrix
-            would tell who is counted, and not the model.
+        judge: where there are several matrices ``[g, k, k]``, the place of the one to use for each person, int ``[n]``.
+            It should count neither this person nor members rather than others: otherwise it tells who is counted, and
+            not the model.
 
     Raises:
         ModelError: the predictions are no classes ``[n, m]``.
-        DataError: a class is missing or unknown, the matrix is not ``[k, k]`` counts, or the prior is none.
+        DataError: a class is missing or unknown, the matrix is not ``[k, k]`` counts, a judge is none of them, or
+            the prior is none.
 
     Source:
         Fredrikson et al. 2014 and 2015; here with the probability of the true class given the one named.
@@ -178,17 +179,22 @@ def by_confusion(
     [1]
     """
     counts = np.asarray(confusion, dtype=np.float64)
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not (np.isfinite(counts) & (counts >= 0)).all():
+    square = counts.ndim == (2 if judge is None else 3) and counts.shape[-1] == counts.shape[-2]
+    if not square or not (np.isfinite(counts) & (counts >= 0)).all():
         raise DataError(
             f"confusion must be a square matrix of counts, got shape {counts.shape} or entries that are not counts."
         )
-    k = len(counts)
+    k = counts.shape[-1]
     named = np.asarray(predicted)
     if named.ndim != 2 or named.dtype.kind not in "iu" or (named < 0).any() or (named >= k).any():
         raise ModelError(f"predicted must be classes 0 to {k - 1} of shape [records, values], got {named.shape}.")
     codes = _checked_classes(labels, len(named), k)
-    own = np.zeros(named.shape) if counted is None else np.asarray(counted)[:, None] == named
-    of_true, totals = counts[codes[:, None], named] - own, counts.sum(axis=0)[named] - own
+    matrices = counts.reshape(-1, k, k)
+    used = np.zeros(len(named), dtype=np.int64) if judge is None else np.asarray(judge)
+    if used.shape != codes.shape or not np.isin(used, np.arange(len(matrices))).all():
+        raise DataError(f"judge must be one of {len(matrices)} matrices for each of {len(named)} records.")
+    of_true = matrices[used[:, None], codes[:, None], named]
+    totals = matrices.sum(axis=1)[used[:, None], named]
     likelihood = np.where(totals > 0, of_true / np.where(totals > 0, totals, 1.0), 1 / k)
     with np.errstate(divide="ignore"):
         return posterior(np.log(likelihood), prior)

@@ -71,7 +71,15 @@ def test_where_stillness_is_only_seen_it_is_said():
 PROMISED = [(Swap(), "swap"), (Tight(), "tight"), (TightGaussian(), "Gaussian"), (Tight(moment=1.0), "first moments")]
 
 
-@pytest.mark.parametrize("kind", ["mean", "ridge", "logistic", "naive Bayes"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("mean", marks=pytest.mark.slow),
+        pytest.param("ridge", marks=pytest.mark.slow),
+        "logistic",
+        "naive Bayes",
+    ],
+)
 def test_the_best_attack_keeps_the_promise_and_swap_is_not_far_above_it(kind):
     """200 random pools of 8 in all: 50 for each algorithm, d from 1 to 20, all sizes of training sets.
 
@@ -104,8 +112,14 @@ def test_the_best_attack_keeps_the_promise_and_swap_is_not_far_above_it(kind):
     assert len(promised_of_found) > 30
 
 
-@pytest.mark.parametrize("k", [1, 2, 6, 10, 11])
-@pytest.mark.parametrize("kind", ["mean", "enumerated", "exchanges", "removals"])
+@pytest.mark.parametrize(
+    ("k", "kind"),
+    [
+        pytest.param(k, kind, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, k in enumerate([1, 2, 6, 10, 11])
+        for j, kind in enumerate(["mean", "enumerated", "exchanges", "removals"])
+    ],
+)
 def test_with_a_prior_of_one_half_no_attack_has_a_larger_advantage(kind, k):
     """Training sets of k of 12, promised advantage 0.1: the best attack, by integration.
 
@@ -227,7 +241,7 @@ def related(n, d, draw, **settings):
     )
 
 
-@pytest.mark.parametrize("eta", [0.2, 0.1])
+@pytest.mark.parametrize("eta", [0.2, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_noise_shaped_by_the_curvature_keeps_the_promise(eta):
     """6 random pools of 8, d from 2 to 6, training sets of 5, none of which lacks a class.
 

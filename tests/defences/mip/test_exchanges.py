@@ -202,7 +202,7 @@ def removals(tabled, n_splits, rng, confidence=0.9):
 # The guarantee.
 
 
-@pytest.mark.parametrize("size", [4, 3])
+@pytest.mark.parametrize("size", [4, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_confidence_of_exchanges_holds(size):
     """300 seeded repetitions of 60 splits: the scale found is enough, by enumeration, in at least the stated 90 %.
 

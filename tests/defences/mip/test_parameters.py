@@ -238,6 +238,7 @@ def test_without_a_penalty_there_is_a_curvature_where_columns_differ():
     assert (np.linalg.eigvalsh(found) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_release_of_a_model():
     """Nearly as accurate as without noise, where there are people enough: noise of any seed costs below 0.01."""
     rng = np.random.default_rng(0)

@@ -83,8 +83,15 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.parametrize("n_classes", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("settings", "n_classes"),
+    [
+        pytest.param(settings, n_classes, marks=() if i % 3 == j else pytest.mark.slow)
+        for i, settings in enumerate(SETTINGS)
+        for j, n_classes in enumerate([1, 2, 4])
+    ],
+    ids=str,
+)
 def test_models_are_those_of_scikit_learn(n_classes, settings):
     """With ties all over: nodes of few records are split alike at many columns, and random numbers decide."""
     records = people(240, n_classes)
@@ -133,8 +140,15 @@ TIED = [
 ]
 
 
-@pytest.mark.parametrize("settings", TIED, ids=str)
-@pytest.mark.parametrize("kind", ["one-hot", "twins", "rounded", "skewed", "copies"])
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        pytest.param(settings, kind, marks=() if i == j else pytest.mark.slow)
+        for i, settings in enumerate(TIED)
+        for j, kind in enumerate(["one-hot", "twins", "rounded", "skewed", "copies"])
+    ],
+    ids=str,
+)
 def test_of_equal_splits_of_a_classifier_the_same_one_is_taken(kind, settings):
     """By the last bits of sums, in the order into which scikit-learn has sorted the records."""
     for seed, n_classes in enumerate([2, 3, 4]):
@@ -215,7 +229,9 @@ def test_values_that_are_nearly_equal_are_as_good_as_equal():
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("scales", [(1e-6, 1, 1, 1), (1e-6,) * 4, (1e-7, 1e-6, 1, 1e-7)], ids=str)
+@pytest.mark.parametrize(
+    "scales", [(1e-6, 1, 1, 1), pytest.param((1e-6,) * 4, marks=pytest.mark.slow), (1e-7, 1e-6, 1, 1e-7)], ids=str
+)
 @pytest.mark.parametrize("leaf", [1, 4])
 def test_columns_are_constant_by_their_range_and_not_by_their_neighbours(leaf, scales, seed):
     """No value repeats, so that models are the same to the last bit, but hardly any neighbours are 1e-7 apart.

@@ -137,7 +137,7 @@ ESTIMATORS = {
 
 
 @pytest.mark.usefixtures("loops")
-@pytest.mark.parametrize("name", ["forest", "extra"])
+@pytest.mark.parametrize("name", ["forest", pytest.param("extra", marks=pytest.mark.slow)])
 def test_whichever_of_equal_records_is_left_out_the_models_are_the_same(name):
     once = table("numeric")
     records = Records.from_arrays(np.repeat(once.features, 2, axis=0), np.repeat(once.labels, 2))
@@ -147,7 +147,7 @@ def test_whichever_of_equal_records_is_left_out_the_models_are_the_same(name):
 
 
 @pytest.mark.usefixtures("loops")
-@pytest.mark.parametrize("name", ["forest", "extra"])
+@pytest.mark.parametrize("name", ["forest", pytest.param("extra", marks=pytest.mark.slow)])
 def test_the_order_of_the_records_does_not_matter(name):
     records = table("mixed")
     order = np.random.default_rng(0).permutation(60)
@@ -181,7 +181,7 @@ def test_a_bag_without_a_record_changes_the_draws_that_held_it_and_no_others():
     assert not whole[members == 0].any()
 
 
-@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.5, 3.0, 2.0)])
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), pytest.param((0.5, 3.0, 2.0), marks=pytest.mark.slow)])
 def test_bags_are_draws_with_replacement(weights):
     """10,000 bags of 5 draws from 3 of 7 records: counts follow the multinomial law, chi2 at level 1e-4."""
     forest = Forest.of(random_forest(10_000, max_samples=5), np.ones(3), 3, 0)
@@ -199,8 +199,14 @@ def test_bags_are_draws_with_replacement(weights):
 
 
 @pytest.mark.usefixtures("loops")
-@pytest.mark.parametrize("data", TABLES)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        pytest.param(data, name, marks=() if (i + j) % 3 == 0 else pytest.mark.slow)
+        for i, data in enumerate(TABLES)
+        for j, name in enumerate(ESTIMATORS)
+    ],
+)
 def test_a_model_without_a_record_is_the_one_trained_on_the_others(name, data):
     """To the last bit: as a set of records, alone in its job, and asked one record at a time."""
     records, n = table(data), len(table(data))
@@ -215,8 +221,14 @@ def test_a_model_without_a_record_is_the_one_trained_on_the_others(name, data):
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
-@pytest.mark.parametrize("data", [*TABLES, "wide", "wider", "flags", "two values", "two values, wide"])
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        pytest.param(data, name, marks=() if (i + j) % 3 == 0 else pytest.mark.slow)
+        for i, data in enumerate([*TABLES, "wide", "wider", "flags", "two values", "two values, wide"])
+        for j, name in enumerate(ESTIMATORS)
+    ],
+)
 def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     records, n = table(data), len(table(data))
     halves = random_subsets(n, n // 2, 3, np.random.default_rng(1))
@@ -475,7 +487,7 @@ MORE = [
 
 
 @pytest.mark.parametrize(
-    ("name", "data"), [pytest.param(*pair, marks=() if pair in PAIRS[:3] else pytest.mark.slow) for pair in PAIRS]
+    ("name", "data"), [pytest.param(*pair, marks=() if pair in PAIRS[:2] else pytest.mark.slow) for pair in PAIRS]
 )
 def test_trees_have_scikit_learns_law(name, data):
     """2,000 trees a side, 53 comparisons by Holm; all pairs together at level 1e-3.
@@ -507,7 +519,9 @@ def but(forest, **changes):
     return replace(forest, rules=replace(forest.rules, **changes))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(fault, marks=() if i % 2 == 0 else pytest.mark.slow) for i, fault in enumerate(FAULTS)]
+)
 def test_faults_are_found(fault):
     """The test above rejects each."""
     name, data, change = FAULTS[fault]

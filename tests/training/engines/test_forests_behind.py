@@ -149,8 +149,14 @@ def test_the_forest_is_given_what_the_last_step_is_given(name):
 # ---------------------------------------------------------------- what models share
 
 
-@pytest.mark.parametrize("steps", STEPS)
-@pytest.mark.parametrize("name", ["classes", "extra classes"])
+@pytest.mark.parametrize(
+    ("steps", "name"),
+    [
+        pytest.param(steps, name, marks=() if i % 2 == j else pytest.mark.slow)
+        for i, steps in enumerate(STEPS)
+        for j, name in enumerate(["classes", "extra classes"])
+    ],
+)
 def test_a_model_without_a_record_is_the_one_trained_on_the_others(name, steps):
     forest, records = FORESTS[name]
     estimator, queries = make_pipeline(*STEPS[steps], forest), records.features[::3] + 0.01
@@ -179,7 +185,9 @@ def test_a_record_that_is_left_out_changes_what_it_changes(name):
     assert 0 < moved[0] < 0.5 * moved[1]
 
 
-@pytest.mark.parametrize("name", FORESTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if i % 2 == 0 else pytest.mark.slow) for i, name in enumerate(FORESTS)]
+)
 def test_errors_are_those_of_scikit_learns_forests(name):
     """Of 60 halves each, about members and others; errors of one half differ by a third."""
     forest, records = FORESTS[name]
@@ -338,8 +346,14 @@ def test_how_far_from_0_values_are():
 # ---------------------------------------------------------------- boosting, to the last bit
 
 
-@pytest.mark.parametrize("steps", [*STEPS, "imputer"])
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "values"])
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        pytest.param(steps, kind, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, steps in enumerate([*STEPS, "imputer"])
+        for j, kind in enumerate(["two classes", "three classes", "values"])
+    ],
+)
 def test_boosting_behind_steps_is_scikit_learns(kind, steps):
     earlier = (SimpleImputer(strategy="median"),) if steps == "imputer" else STEPS[steps]
     features = np.where(rng.random(X.shape) < 0.1, np.nan, X) if steps == "imputer" else X

@@ -456,7 +456,9 @@ def check(found, expected):
 # ---------------------------------------------------------------- null
 
 
-@pytest.mark.parametrize("factory", [tanh, layer_norm, Odd])
+@pytest.mark.parametrize(
+    "factory", [tanh, pytest.param(layer_norm, marks=pytest.mark.slow), pytest.param(Odd, marks=pytest.mark.slow)]
+)
 def test_models_of_one_seed_and_the_same_records_are_one_model(factory):
     table = Modules().prepare(job_of(factory, everything(N, 3))).all().answers
     np.testing.assert_allclose(table[1:], table[:1].repeat(2, axis=0), rtol=0, atol=ROUNDING)
@@ -490,8 +492,15 @@ def test_the_global_generator_is_left_alone():
 # ---------------------------------------------------------------- the slow twin
 
 
-@pytest.mark.parametrize("settings", [ADAM, SGD], ids=["adam", "sgd"])
-@pytest.mark.parametrize("randomness", list(Randomness))
+@pytest.mark.parametrize(
+    ("settings", "randomness"),
+    [
+        pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
+        for i, settings in enumerate([ADAM, SGD])
+        for j, randomness in enumerate(list(Randomness))
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("factory", TOGETHER_ONES)
 def test_subsets_are_what_the_plain_loop_finds(factory, randomness, settings):
     """Of several sizes, so of several groups."""
@@ -503,8 +512,15 @@ def test_subsets_are_what_the_plain_loop_finds(factory, randomness, settings):
     assert np.ptp(found, axis=0).max() > 100 * Modules.tolerance
 
 
-@pytest.mark.parametrize("settings", [ADAM, SGD], ids=["adam", "sgd"])
-@pytest.mark.parametrize("randomness", list(Randomness))
+@pytest.mark.parametrize(
+    ("settings", "randomness"),
+    [
+        pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
+        for i, settings in enumerate([ADAM, SGD])
+        for j, randomness in enumerate(list(Randomness))
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("factory", TOGETHER_ONES)
 def test_without_one_record_it_is_skipped_in_place(factory, randomness, settings):
     """Five batches of 12 places and one of 1: in some epoch a record that is skipped has that one for itself."""
@@ -527,7 +543,9 @@ def test_regression():
     check(outcome.answers, Refit().prepare(job).all().answers)
 
 
-@pytest.mark.parametrize("factory", [tanh, convolution, Odd])
+@pytest.mark.parametrize(
+    "factory", [tanh, pytest.param(convolution, marks=pytest.mark.slow), pytest.param(Odd, marks=pytest.mark.slow)]
+)
 def test_the_answers_of_a_part_are_those_rows_of_the_whole(factory):
     for subsets in (leave_one_out(N, SOME), random_subsets(N, 30, 4, np.random.default_rng(1))):
         for randomness in Randomness:
@@ -547,7 +565,7 @@ def test_more_models_than_go_together():
     )
 
 
-@pytest.mark.parametrize("name", ["adam", "momentum"])
+@pytest.mark.parametrize("name", ["adam", pytest.param("momentum", marks=pytest.mark.slow)])
 def test_the_optimisers_are_those_of_torch_for_thousands_of_steps(name):
     """Also for a model that sits out every third batch. A decay rounded otherwise adds up to 1e-5 by then."""
     generator = torch.Generator().manual_seed(0)
@@ -642,8 +660,14 @@ def test_other_draws_with_a_seed_for_each_model_go_one_after_another():
     check(Modules().prepare(without).all().answers, twins(without, keep_row=True))
 
 
-@pytest.mark.parametrize("randomness", list(Randomness))
-@pytest.mark.parametrize("factory", ODD_ONES)
+@pytest.mark.parametrize(
+    ("randomness", "factory"),
+    [
+        pytest.param(randomness, factory, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, randomness in enumerate(list(Randomness))
+        for j, factory in enumerate(ODD_ONES)
+    ],
+)
 def test_whatever_modules_do_they_are_those_of_the_plain_loop(factory, randomness):
     """In batches of 12, with decay: what torch.func does otherwise goes one after another."""
     settings = {"n_epochs": 3, "records": RECORDS[np.arange(60)], **SGD, "weight_decay": 0.01}
@@ -740,8 +764,15 @@ def test_a_record_that_is_left_out_leaves_no_trace(factory, n):
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("settings", [ADAM, SGD], ids=["adam", "sgd"])
-@pytest.mark.parametrize("randomness", list(Randomness))
+@pytest.mark.parametrize(
+    ("settings", "randomness"),
+    [
+        pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
+        for i, settings in enumerate([ADAM, SGD])
+        for j, randomness in enumerate(list(Randomness))
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("factory", MIXING_ONES)
 def test_modules_that_look_at_the_whole_batch(factory, randomness, settings):
     """Five batches of 12, also in the smaller sets: batch normalisation refuses a batch of one."""
@@ -911,6 +942,7 @@ def test_it_is_chosen_for_this_learner_alone():
     assert plan(other, engines=[Modules()]).refusals["modules"].words == "mine is not a TorchLearner"
 
 
+@pytest.mark.slow
 def test_one_and_two_workers_make_the_same_table():
     d = D
 

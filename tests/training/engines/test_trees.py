@@ -154,8 +154,14 @@ def test_a_stump_loses_the_record_from_its_leaf():
 
 @pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("asked", ["own", "all", pytest.param("others", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        pytest.param(data, name, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, data in enumerate(DATA)
+        for j, name in enumerate(LEARNERS)
+    ],
+)
 def test_the_walk_equals_the_plain_loop(name, data, asked):
     records = DATA[data]
     learner = LEARNERS[name](public_thresholds(records, 12))
@@ -165,8 +171,14 @@ def test_the_walk_equals_the_plain_loop(name, data, asked):
 
 
 @pytest.mark.usefixtures("loops")
-@pytest.mark.parametrize("randomness", Randomness)
-@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize(
+    ("randomness", "data"),
+    [
+        pytest.param(randomness, data, marks=() if i == j % 2 else pytest.mark.slow)
+        for i, randomness in enumerate(Randomness)
+        for j, data in enumerate(DATA)
+    ],
+)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_trees_grown_along_queries_equal_the_plain_loop(name, data, randomness):
     records = DATA[data]

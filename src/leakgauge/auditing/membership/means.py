@@ -14,14 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.auditing.membership.sums import MOST_TOGETHER as MOST_IN_SUM
-from leakgauge.auditing.membership.sums import Sum, columns_of, scores_of_sums
+from leakgauge.auditing.membership.sums import MOST_ROWS, MOST_SUMS, Sum, columns_of, few_together, scores_of_sums
 
-MOST_TOGETHER = 16
+MOST_TOGETHER = 18
 """Candidates of a group; of more there are too many choices."""
 
-MOST_GROUPS = 64
-"""Small groups that are looked at, evenly spread."""
+MOST_CHOICES = 2**22
+"""That are tried in all, of small groups first."""
 
 TOLERANCE = 1e-9
 """Standard deviations of the labels by which a mean may be off."""
@@ -46,7 +45,8 @@ def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held) -
     tolerance = max(TOLERANCE * float(labels.std()), ROUNDING * float(np.finfo(np.float64).eps) * largest)
     sizes = np.bincount(groups[groups >= 0], minlength=len(told))
     small = np.flatnonzero((sizes > 0) & (sizes <= MOST_TOGETHER))
-    for group in small[:: max(1, -(-len(small) // MOST_GROUPS))]:
+    small = small[np.argsort(sizes[small], kind="stable")]
+    for group in small[np.cumsum(2.0 ** sizes[small]) <= MOST_CHOICES]:
         rows = np.flatnonzero(groups == group)
         choices = _choices(len(rows))
         own = labels[rows] - labels[rows].mean()  # of which squares lose no digits
@@ -66,18 +66,17 @@ def _choices(n: int) -> Floats:
     return ((numbers[:, None] >> np.arange(n)) & 1).astype(np.float64)
 
 
-def scores_of_leaves(tree: Any, X: Floats, labels: NDArray[Any]) -> Floats:
-    """How sure it is of each candidate that its leaf holds the mean of its label and others ``[n]``.
+def sums_of_leaves(tree: Any, X: Floats, labels: NDArray[Any]) -> Iterator[Sum]:
+    """That labels in a leaf of few are off its number by 0 in sum.
 
     Args:
         tree: a fitted DecisionTreeRegressor of one output.
         X: what it reads of the candidates ``[n, d]``.
         labels: as it was given them ``[n]``.
     """
-    if tree.criterion not in ("squared_error", "friedman_mse") or tree.n_outputs_ != 1:
-        return np.zeros(len(X))
-    leaves, own = tree.tree_.apply(X.astype(np.float32)), labels.astype(np.float64)
-    return scores_of_sums(sums_off(own, leaves, tree.tree_.value[:, 0, 0]), len(X))
+    if tree.criterion in ("squared_error", "friedman_mse") and tree.n_outputs_ == 1:
+        leaves, own = tree.tree_.apply(X.astype(np.float32)), labels.astype(np.float64)
+        yield from sums_off(own, leaves, tree.tree_.value[:, 0, 0])
 
 
 def groups_of(told: Floats) -> tuple[Indices, Floats]:
@@ -101,7 +100,7 @@ def sums_off(
     known = ~np.isnan(numbers) & (groups >= 0)
     rounding = ROUNDING * float(np.finfo(np.float64).eps) * np.abs(numbers[known]).max(initial=0.0)
     sizes = np.bincount(groups[known], minlength=len(means))
-    for group in np.flatnonzero((sizes > 0) & (sizes <= MOST_IN_SUM) & np.isfinite(means)):
+    for group in np.flatnonzero((sizes > 0) & (sizes <= MOST_ROWS) & np.isfinite(means)):
         rows = np.flatnonzero(known & (groups == group))
         yield Sum(
             rows,
@@ -109,6 +108,35 @@ def sums_off(
             np.array([smooth * (means[group] - middle)]),
             rounding * len(rows),
         )
+
+
+CLASS_MEANS = {
+    "GaussianNB": "theta_", "QuadraticDiscriminantAnalysis": "means_", "NearestCentroid": "centroids_",
+    "MultinomialNB": "feature_count_", "ComplementNB": "feature_count_", "BernoulliNB": "feature_count_",
+}  # fmt: skip
+"""Where classifiers hold means, or counts, of the columns of each class."""
+
+
+def sums_by_class(model: Any, X: Floats, labels: NDArray[Any], fitted_to: NDArray[Any]) -> Iterator[Sum]:
+    """Sums of the numbers that few of a class have in a column, by the mean or the sum that a classifier holds.
+
+    Args:
+        model: fitted, one of `CLASS_MEANS`.
+        X: what it reads of the candidates ``[n, d]``.
+        labels: as it was given them ``[n]``.
+        fitted_to: labels that it was fitted to ``[m]``.
+    """
+    held = CLASS_MEANS[next(kind.__name__ for kind in type(model).__mro__ if kind.__name__ in CLASS_MEANS)]
+    for which, name in enumerate(model.classes_):
+        rows, n_members = np.flatnonzero(labels == name), np.count_nonzero(fitted_to == name)
+        columns, usual = few_together(X[rows])
+        totals = getattr(model, held)[which] * (1 if held == "feature_count_" else n_members) - n_members * usual
+        scale = n_members * np.abs(X[rows]).max(axis=0, initial=0.0)
+        for place in columns[: MOST_SUMS // len(model.classes_) + 1]:
+            own = X[rows, place] - usual[place]
+            some = np.flatnonzero(own)
+            rounding = ROUNDING * float(np.finfo(np.float64).eps) * float(scale[place])
+            yield Sum(rows[some], own[some, None], totals[place : place + 1], rounding)
 
 
 def scores_of_encodings(
@@ -137,9 +165,12 @@ def scores_of_encodings(
         groups = np.array([codes.get(value, -1) for value in values], dtype=np.int64)
         for way, chosen in enumerate(ways if told[place] and len({*values}) > 1 else ()):
             own, everyones = (_numbers(some, chosen) for some in (labels, fitted))
-            held = _smoothed(encoder.smooth, float(middle[way]), float(everyones.var()))
             numbers = encoder.encodings_[place * len(ways) + way]
-            np.maximum(found, scores_of_means(own, groups, numbers, held), out=found)
+            if isinstance(encoder.smooth, str):
+                sure = scores_of_means(own, groups, numbers, _shrunk(float(middle[way]), float(everyones.var())))
+            else:
+                sure = scores_of_sums(sums_off(own, groups, numbers, encoder.smooth, float(middle[way])), len(own))
+            np.maximum(found, sure, out=found)
     return found
 
 
@@ -148,16 +179,13 @@ def _numbers(labels: NDArray[Any], chosen: Any) -> Floats:
     return (labels if chosen is None else labels == chosen).astype(np.float64)
 
 
-def _smoothed(smooth: float | str, middle: float, variance: float) -> Held:
-    """What scikit-learn's target encoder holds of a category (Micci-Barreca 2001; by an m-estimate or variances)."""
+def _shrunk(middle: float, variance: float) -> Held:
+    """What scikit-learn's target encoder holds of a category with ``smooth="auto"`` (Micci-Barreca 2001)."""
 
     def held(number: Floats, mean: Floats, apart: Floats) -> Floats:
-        if isinstance(smooth, str):
-            with np.errstate(invalid="ignore"):
-                share = variance * number / (variance * number + np.maximum(apart, 0.0) / number)
-            share = np.where(np.isnan(share), 0.0, share)
-        else:
-            share = number / (number + smooth)
+        with np.errstate(invalid="ignore"):
+            share = variance * number / (variance * number + np.maximum(apart, 0.0) / number)
+        share = np.where(np.isnan(share), 0.0, share)
         return share * mean + (1 - share) * middle
 
     return held

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.membership.means import groups_of, sums_off
 from leakgauge.auditing.membership.shares import shares
-from leakgauge.auditing.membership.sums import scores_of_sums
+from leakgauge.auditing.membership.sums import LARGEST_LOG, Sum, scores_of_sums
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
 
@@ -87,11 +87,11 @@ def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int) ->
 def scores_of_own_means(
     step: Any, seen: RecordsSeen, columns: Flags, labels: NDArray[Any], fitted_to: NDArray[Any]
 ) -> Iterator[tuple[int, Floats]]:
-    """How sure it is that each candidate's number is in the mean of a small group that a step knows ``[n]``.
+    """How sure it is that each candidate's number is in the mean or sum of a small group that a step knows ``[n]``.
 
-    What it fills in, where a line of it is 0, and what it answers whatever the numbers are, is compared with the means
-    of all choices of those candidates about whom it is the same; of labels also with what smoothing by one of its
-    settings makes of them.
+    What it fills in, where a line of it is 0, how steep that is, and what it answers whatever the numbers are, is
+    compared with means, their logarithms and sums of all choices of those candidates about whom it is the same; of
+    labels also with what smoothing by one of its settings makes of means.
 
     Args:
         step: fitted.
@@ -109,8 +109,8 @@ def scores_of_own_means(
     most_first = known[np.argsort([-len(np.unique(seen.matrix[:, one])) for one in known], kind="stable")]
     own_numbers = [seen.matrix[:, place] for place in most_first[:MOST_WITH_MEANS]]
     for place, numbers in zip(most_first, own_numbers, strict=False):
-        for which, told in _fills_and_zeros(step, seen, place, numbers):
-            yield which, scores_of_sums(sums_off(numbers, *groups_of(told)), len(seen))
+        for which, told in _told_by_lines(step, seen, place, numbers):
+            yield which, scores_of_sums(_sums_told(numbers, *groups_of(told)), len(seen))
     of_labels, everyones = (_as_quantity(some, fitted_to) for some in (labels, fitted_to))
     smoothing = {0.0, *(float(one) for one in step.get_params(deep=False).values() if _is_smoothing(one))}
     looked_up = _output(step, seen.table)
@@ -118,10 +118,24 @@ def scores_of_own_means(
         groups, means = groups_of(told)
         if len(means) < 2:
             continue
-        sums = [one for numbers in own_numbers for one in sums_off(numbers, groups, means)]
+        sums = [one for numbers in (*own_numbers, of_labels) for one in _sums_told(numbers, groups, means)]
         for smooth in smoothing:
             sums += sums_off(of_labels, groups, means, smooth, float(everyones.mean()))
         yield which, scores_of_sums([one for one in sums if len(one.rows) > 1], len(seen))
+
+
+def _sums_told(numbers: Floats, groups: Indices, told: Floats) -> Iterator[Sum]:
+    """Sums of numbers of small groups, where what is told of each is their mean, its logarithm or their sum.
+
+    Args:
+        numbers: of the candidates ``[n]``.
+        groups: which one each is in ``[n]``; -1 for none.
+        told: of each group ``[g]``.
+    """
+    yield from sums_off(numbers, groups, told)
+    yield from sums_off(numbers, groups, np.exp(np.where(told < LARGEST_LOG, told, np.nan)))
+    for off in sums_off(numbers, groups, np.where(np.isfinite(told), 0.0, np.nan)):
+        yield off._replace(total=told[groups[off.rows[:1]]])
 
 
 @contextmanager
@@ -147,8 +161,8 @@ def moved_output(step: Any, column: int, by: float) -> Iterator[None]:
         del step.transform
 
 
-def _fills_and_zeros(step: Any, seen: RecordsSeen, place: int, numbers: Floats) -> Iterator[tuple[int, Floats]]:
-    """What numbers a step fills in for each candidate in a column, and where it is 0 as a line ``[n]``."""
+def _told_by_lines(step: Any, seen: RecordsSeen, place: int, numbers: Floats) -> Iterator[tuple[int, Floats]]:
+    """Where a step is 0 as a line for each candidate, how flat, and what it fills in for a number ``[n]``."""
     rows, middle, spread = np.arange(len(seen)), float(np.nanmean(numbers)), float(np.nanstd(numbers))
     ways = middle + np.array([0.0, BESIDE, np.nan]) * (spread or 1.0)
     for n_ways in (3, 2):  # some take no gaps
@@ -160,9 +174,11 @@ def _fills_and_zeros(step: Any, seen: RecordsSeen, place: int, numbers: Floats) 
             near, beside, *gone = np.split(output, n_ways)
             with np.errstate(all="ignore"):
                 slope = (beside - near) / (ways[1] - ways[0])
-                found = [middle - near / slope, *(middle + (one - near) / slope for one in gone)]
+                found = [middle - near / slope, 1 / slope, *(middle + (one - near) / slope for one in gone)]
             for told in found:
-                yield from ((which, one) for which, one in enumerate(told.T) if np.isfinite(one).any())
+                yield from (
+                    (which, one) for which, one in enumerate(told.T) if len(np.unique(one[np.isfinite(one)])) > 1
+                )
             return
 
 

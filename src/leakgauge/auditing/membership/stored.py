@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, partial
 from itertools import islice
@@ -39,11 +39,13 @@ from leakgauge.auditing.membership.summed import (
     SELECTING,
     Summed,
     are_exact,
+    fills_in_means_of_few,
+    has_class_means,
     is_encoder,
     is_own_model,
-    slack_of_gradients,
+    penalties_of,
 )
-from leakgauge.auditing.membership.sums import of_few
+from leakgauge.auditing.membership.sums import Penalty, of_few
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
@@ -102,13 +104,15 @@ def stored(case: Case) -> SomeScores | None:
         warnings.simplefilter("ignore")  # of parts that were fitted before, with the same warnings
         if AskedBeside.too_many(case.candidates):
             return None
-        estimator = own if type(own) is type(learner.estimator) else learner.estimator
-        slack = slack_of_gradients(case, estimator)
-        storing = _storing(estimator, whole=slack is not None or is_own_model(answering(estimator)))
-        return _found(case, storing, slack) if storing else None
+        estimator = found_by(own if type(own) is type(learner.estimator) else learner.estimator)
+        penalties = penalties_of(case, estimator)
+        means = is_own_model(answering(estimator)) or has_class_means(estimator, case.candidates)
+        means |= fills_in_means_of_few(estimator, case.candidates)
+        storing = _storing(estimator, whole=bool(penalties) or means)
+        return _found(case, storing, penalties) if storing else None
 
 
-def _found(case: Case, storing: Sequence[_Storing], slack: float | None) -> SomeScores:
+def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Penalty]) -> SomeScores:
     job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
     schema = job.records.schema
 
@@ -130,8 +134,11 @@ def _found(case: Case, storing: Sequence[_Storing], slack: float | None) -> Some
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
     own = np.asarray(schema.decode_labels(candidates.labels))
-    together = [] if slack is None else of_few(seen[False].table)
-    summed = Summed(seen[False], table(), own, case.kind, slack, together, {}) if are_exact(case) else None
+    together = of_few(seen[False].table) if penalties else []
+    of_row = None if case.units.single else case.units.of_row
+    gaps = partial(schema.decode, empty)
+    exact = Summed(seen[False], table(), gaps, own, case.kind, penalties, together, of_row, {})
+    summed = exact if are_exact(case) else None
     reads = [_stores(one.estimator) or _bends(one.estimator) for one in storing]
     told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
     for place, scores in enumerate(found):

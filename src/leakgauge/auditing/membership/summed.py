@@ -6,7 +6,8 @@ coefficient that few records decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,29 +24,47 @@ from leakgauge.auditing.membership.fitting import (
     output_of,
     share_told,
 )
-from leakgauge.auditing.membership.means import groups_of, scores_of_encodings, scores_of_leaves, sums_off
+from leakgauge.auditing.membership.means import (
+    CLASS_MEANS,
+    groups_of,
+    scores_of_encodings,
+    sums_by_class,
+    sums_of_leaves,
+    sums_off,
+)
 from leakgauge.auditing.membership.own_steps import moved_output, scores_of_own_means
 from leakgauge.auditing.membership.sums import (
-    LINEAR,
+    MOST_ROWS,
     Gradients,
+    Penalty,
     Sum,
+    by_units,
+    few_together,
     of_few,
     scores_of_sums,
-    slack_of,
     sums_of_gradients,
 )
-from leakgauge.errors import ModelError
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, as_is
-from leakgauge.models.sklearn import STEADY, has_learned
+from leakgauge.models.sklearn import STEADY, has_learned, parts_of, reads_words
 
 if TYPE_CHECKING:
     from leakgauge.arrays import Flags, Indices
     from leakgauge.auditing.case import Case
+    from leakgauge.records import Records
 
 SELECTING = "get_support"
 """A method of those who select columns."""
+
+TREES = ("DecisionTreeRegressor",)
+"""Whose leaves are means."""
+
+LOGS = ("feature_log_prob_",)
+"""What follows from counts, and what outputs are made of."""
+
+MOST_LINEAR = 10
+"""Linear models within one that are looked at."""
 
 
 class Summed(NamedTuple):
@@ -54,19 +73,23 @@ class Summed(NamedTuple):
     Args:
         seen: the candidates, with the same in the columns that outputs do not depend on.
         table: some of them.
+        gaps: gives some without their numbers.
         labels: of all candidates, as a model is given them ``[n]``.
         kind: of the answers.
-        slack: by how much sums of gradients may be off; ``None`` where there are none that outputs tell.
+        penalties: of linear models whose gradients few decide, by their paths.
         together: rows of few who have something in common ``[..., m]``.
+        of_row: whose each row is, where persons have several ``[n]``.
         told: whether outputs tell what a part holds, by its path and the place among these numbers; filled when asked.
     """
 
     seen: RecordsSeen
     table: Any
+    gaps: Callable[[], Any]
     labels: NDArray[Any]
     kind: AnswerKind
-    slack: float | None
+    penalties: Mapping[str, Penalty]
     together: Sequence[Indices]
+    of_row: Indices | None
     told: dict[tuple[str, int], bool]
 
     def scores(self, fitted: Any, fitted_to: NDArray[Any]) -> Iterator[Floats]:
@@ -79,7 +102,7 @@ class Summed(NamedTuple):
         last = answering(fitted)
         if is_own_model(last) and self.kind is AnswerKind.VALUES:
             equal = sums_off(self.labels.astype(np.float64), *groups_of(np.ravel(fitted.predict(self.seen.table))))
-            yield scores_of_sums([one for one in equal if len(one.rows) > 1], len(self.seen))
+            yield self._in_sums(one for one in equal if len(one.rows) > 1)
         for place in walk(fitted, self.seen, lambda place: not (_selects(place.value) or is_encoder(place.value))):
             part = place.value
             if place.seen is None or not has_learned(part):
@@ -90,14 +113,22 @@ class Summed(NamedTuple):
                 columns = [held[k * n_each : (k + 1) * n_each] for k in range(n_columns)]
                 told = [self._are_told(fitted, place, k, numbers) for k, numbers in enumerate(columns)]
                 yield scores_of_encodings(part, place.seen.table, told, self.labels, fitted_to)
-                continue
-            if part is not last or place.seen.matrix is None:
-                continue
-            if is_named(part, ("DecisionTreeRegressor",)) and self._are_told(fitted, place, 0, [part.tree_.value]):
-                yield scores_of_leaves(part, place.seen.matrix, labels_given(place))
-            if self.slack is not None and is_linear(part) and self._are_told(fitted, place, 0, [part.coef_]):
-                sums = sums_by(place, self.labels, fitted_to, self.slack, self.together)
-                yield scores_of_sums(sums, len(self.seen))
+            elif is_imputer(part) and place.seen.matrix is not None:
+                for column, numbers in enumerate(place.seen.matrix.T):
+                    mean, known = part.statistics_[column : column + 1], np.count_nonzero(~np.isnan(numbers))
+                    if 0 < known <= MOST_ROWS and self._are_told(fitted, place, column, [mean], self.gaps):
+                        groups = np.where(np.isnan(numbers), -1, 0)
+                        yield self._in_sums(sums_off(numbers, groups, mean))
+            elif place.path in self.penalties and self._are_told(fitted, place, 0, [part.coef_]):
+                penalty = self.penalties[place.path]
+                yield self._in_sums(sums_by(place, self.labels, fitted_to, penalty, self.together))
+            elif is_named(part, CLASS_MEANS) and place.seen.matrix is not None:
+                held = [getattr(part, name) for name in {*CLASS_MEANS.values(), *LOGS} if hasattr(part, name)]
+                if np.isin(self.labels, part.classes_).all() and self._are_told(fitted, place, 0, held):
+                    yield self._in_sums(sums_by_class(part, place.seen.matrix, self.labels, fitted_to))
+            elif part is last and is_named(part, TREES) and self._are_told(fitted, place, 0, [part.tree_.value]):
+                assert place.seen.matrix is not None
+                yield self._in_sums(sums_of_leaves(part, place.seen.matrix, labels_given(place)))
 
     def scores_of_own(
         self, fitted: Any, step: Any, seen: RecordsSeen, columns: Flags, fitted_to: NDArray[Any]
@@ -115,14 +146,20 @@ class Summed(NamedTuple):
             if scores.any() and self._is_made_told(fitted, step, column):
                 yield scores
 
-    def _are_told(self, fitted: Any, place: Place, which: int, held: Sequence[Floats]) -> bool:
+    def _in_sums(self, sums: Iterable[Sum]) -> Floats:
+        return scores_of_sums(sums if self.of_row is None else by_units(sums, self.of_row), len(self.seen))
+
+    def _are_told(
+        self, fitted: Any, place: Place, which: int, held: Sequence[Floats], asked: Callable[[], Any] | None = None
+    ) -> bool:
         """Whether most outputs change where all of some numbers that a part holds are moved a little."""
         if (place.path, which) not in self.told:
-            own, before = [one.copy() for one in held], output_of(fitted, self.table)
+            table = self.table if asked is None else asked()
+            own, before = [one.copy() for one in held], output_of(fitted, table)
             try:
                 for one in held:
                     one += NUDGE * (one.std() or 1.0)
-                self.told[place.path, which] = share_told(before, output_of(fitted, self.table)) > SMOOTH
+                self.told[place.path, which] = share_told(before, output_of(fitted, table)) > SMOOTH
             finally:
                 for one, values in zip(held, own, strict=True):
                     one[...] = values
@@ -143,57 +180,112 @@ def are_exact(case: Case) -> bool:
     return case.kind is AnswerKind.VALUES or case.settings.release == as_is
 
 
-def slack_of_gradients(case: Case, estimator: Any) -> float | None:
-    """By how much sums of gradients may be off in models of a learner; ``None`` where outputs tell of no small ones.
+def penalties_of(case: Case, estimator: Any) -> dict[str, Penalty]:
+    """Of linear models within an estimator, by their paths, where few candidates decide a gradient that is known.
 
-    What the solver leaves is seen in one more model, of the last training set.
+    They are learned from one more model, of the last training set.
     """
-    if not is_linear(answering(estimator)) or not are_exact(case):
+    if not are_exact(case) or not any(map(_may_be_linear, parts_of(estimator))):
+        return {}
+    job, last = case.shadow_job, len(case.shadow_job.subsets) - 1
+    train, candidates = job.records[job.subsets.row(last)], case.candidates
+    X, y = _as_given(train)
+    fitted, learned = fitted_again(estimator, X, y, last), dict[str, Penalty]()
+    few = of_few(X)
+    for place in _linear_within(fitted, X, y):
+        gradients = _gradients(place, y, y)
+        if gradients is not None and place.seen is not None and place.seen.matrix is not None:
+            penalty = Penalty.learned(place.seen.matrix, gradients, few)
+            if penalty is not None:
+                learned[place.path] = penalty
+    if not learned:
+        return {}
+    X, of_all = _as_given(candidates)
+    few = of_few(X)
+    return {
+        place.path: learned[place.path]
+        for place in _linear_within(fitted, X, of_all)
+        if place.path in learned and any(sums_by(place, of_all, y, learned[place.path], few))
+    }
+
+
+def _as_given(records: Records) -> tuple[Any, NDArray[Any]]:
+    """Records as a table, and their labels."""
+    return records.schema.decode(records.features), np.asarray(records.schema.decode_labels(records.labels))
+
+
+def _linear_within(fitted: Any, X: Any, y: NDArray[Any]) -> list[Place]:
+    """Linear models within what was fitted, and the records as these see them."""
+    seen = RecordsSeen(X, y, np.arange(len(y)))
+    places = walk(fitted, seen, lambda place: not hasattr(place.value, "coef_"))
+    return [one for one in places if hasattr(one.value, "coef_") and one.seen is not None][:MOST_LINEAR]
+
+
+def _gradients(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any]) -> Gradients | None:
+    """Gradients of some records by a linear model, which may be given their classes as numbers, or one at a time."""
+    assert place.seen is not None
+    model, matrix = place.value, place.seen.matrix
+    if matrix is None or not np.isfinite(matrix).all():
         return None
-    job, last, schema = case.shadow_job, len(case.shadow_job.subsets) - 1, case.shadow_job.records.schema
-    both = job.records[job.subsets.row(last)], case.candidates
-    tables = [schema.decode(one.features) for one in both]
-    labels = [np.asarray(schema.decode_labels(one.labels)) for one in both]
-    fitted = fitted_again(estimator, tables[0], labels[0], last)
-    found = []
-    for X, y in zip(tables, labels, strict=True):
-        places = walk(fitted, RecordsSeen(X, y, np.arange(len(y))), lambda place: place.value is not answering(fitted))
-        last_ones = (one for one in places if one.value is answering(fitted) and one.seen is not None)
-        found.append([one for place in last_ones for one in sums_by(place, y, labels[0], 0.0, of_few(X))])
-    return slack_of(found[0]) if found[1] else None
+    if not hasattr(model, "classes_"):
+        try:
+            return Gradients.of(model, matrix, labels_given(place), fitted_to)
+        except (TypeError, ValueError):  # labels that are no numbers
+            return None
+    outer = next((one.classes_ for one in reversed(place.holder) if hasattr(one, "classes_")), model.classes_)
+    if not np.isin(labels, model.classes_).all():
+        position, codes = re.search(r"\[(\d+)\]$", place.path), np.arange(len(outer))
+        if np.array_equal(model.classes_, codes):
+            labels, fitted_to = np.searchsorted(outer, labels), np.searchsorted(outer, fitted_to)
+        elif len(model.classes_) == 2 and position is not None and int(position[1]) < len(outer):
+            chosen = outer[int(position[1])]  # one against the rest
+            labels, fitted_to = ((some == chosen).astype(int) for some in (labels, fitted_to))
+    return Gradients.of(model, matrix, labels, fitted_to)
 
 
 def sums_by(
-    place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], slack: float, together: Sequence[Indices]
-) -> list[Sum]:
+    place: Place, labels: NDArray[Any], fitted_to: NDArray[Any], penalty: Penalty, together: Sequence[Indices]
+) -> Iterator[Sum]:
     """What few of some records alone add to gradients by coefficients; none where the gradient is not known.
 
     Args:
         place: a fitted linear model, and the records as it sees them.
         labels: theirs ``[n]``.
         fitted_to: labels ``[m]``.
-        slack: by how much sums may be off.
+        penalty: of the model.
         together: rows of few who have something in common ``[..., m]``.
     """
-    assert place.seen is not None
-    if place.seen.matrix is None:
-        return []
-    given = labels if hasattr(place.value, "classes_") else labels_given(place)
-    try:
-        gradients = Gradients.of(place.value, place.seen.matrix, given, fitted_to)
-    except ModelError:
-        return []
-    return [*sums_of_gradients(place.seen.matrix, gradients, slack, together)]
+    gradients = _gradients(place, labels, fitted_to)
+    if gradients is not None and place.seen is not None and place.seen.matrix is not None:
+        yield from sums_of_gradients(place.seen.matrix, gradients, penalty, together)
 
 
-def is_linear(part: Any) -> bool:
-    """Whether its gradients are known, by its class."""
-    return type(part).__name__ in LINEAR
+def _may_be_linear(part: Any) -> bool:
+    """Whether it has coefficients, or is of a class of scikit-learn's that learns some."""
+    kinds = type(part).__mro__ if not isinstance(part, type) else ()
+    return hasattr(part, "coef_") or any("sklearn.linear_model" in one.__module__ for one in kinds)
+
+
+def has_class_means(estimator: Any, candidates: Records) -> bool:
+    """Whether a part holds means of the columns of each class, and some column may be one of few."""
+    is_one = any(is_named(part, CLASS_MEANS) for part in parts_of(estimator))
+    return is_one and (reads_words(estimator) > 0 or len(few_together(candidates.features)[0]) > 0)
 
 
 def is_own_model(last: Any) -> bool:
     """Whether what answers is of other code than known libraries', so that equal answers may be means of labels."""
     return hasattr(last, "predict") and type(last).__module__.partition(".")[0] not in (*STEADY, "leakgauge")
+
+
+def is_imputer(part: Any) -> bool:
+    """Whether it fills in means."""
+    return is_named(part, ("SimpleImputer",)) and part.strategy == "mean"
+
+
+def fills_in_means_of_few(estimator: Any, candidates: Records) -> bool:
+    """Whether a part fills in means, and few candidates have a number in some column."""
+    n_known = (~np.isnan(candidates.features)).sum(axis=0)
+    return bool(((n_known > 0) & (n_known <= MOST_ROWS)).any()) and any(map(is_imputer, parts_of(estimator)))
 
 
 def is_encoder(part: Any) -> bool:

@@ -253,7 +253,7 @@ def test_changes_too_wild_for_single_precision_are_not_a_number():
     assert np.isnan(found).tolist() == [[False, True, True]]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_sums_by_records_and_what_they_may_be_off(dtype):
     p, removed = problem(10.0, ONE_HOT, NOISY), np.arange(0, 600, 5)
     full = minimum(p)
@@ -330,8 +330,14 @@ def check(estimator, records, queries=None, which=None, atol=1e-7):
     return found
 
 
-@pytest.mark.parametrize("classes", [None, ["sick", "healthy"], ["healthy", "sick"]])
-@pytest.mark.parametrize("weights", [None, {"sick": 3.0}, {"healthy": 0.2, "sick": 1.5}, "balanced"])
+@pytest.mark.parametrize(
+    ("classes", "weights"),
+    [
+        pytest.param(classes, weights, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, classes in enumerate([None, ["sick", "healthy"], ["healthy", "sick"]])
+        for j, weights in enumerate([None, {"sick": 3.0}, {"healthy": 0.2, "sick": 1.5}, "balanced"])
+    ],
+)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_classes_in_any_order_and_with_weights(classes, weights, intercept):
     names = np.where(Y == 1, "sick", "healthy")
@@ -412,6 +418,7 @@ def test_a_part_equals_those_rows_of_the_whole():
         )
 
 
+@pytest.mark.slow
 def test_the_same_numbers_from_one_worker_and_two(monkeypatch):
     monkeypatch.setattr(LogisticRegressionNewton, "chunk", 50)
     records = Records.from_arrays(ONE_HOT[:200], NOISY[:200])
@@ -564,7 +571,9 @@ def test_no_record_is_left_out_by_a_fit_of_its_own_behind_an_imputer(fitted):
     np.testing.assert_allclose(found, Refit().prepare(job).all().answers, atol=1e-7)
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize(
+    "C", [0.01, pytest.param(1.0, marks=pytest.mark.slow), pytest.param(30.0, marks=pytest.mark.slow)]
+)
 def test_every_record_left_out_behind_a_scaler(C):
     """Skewed columns, one record far away, and columns of one to five ones: scales that change by half and more."""
     own = np.random.default_rng(3)

@@ -182,8 +182,14 @@ def test_a_record_of_no_cost_moves_nothing():
     np.testing.assert_array_equal(moves, 0.0)
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0])
-@pytest.mark.parametrize("k", [3, 10])
+@pytest.mark.parametrize(
+    ("C", "k"),
+    [
+        pytest.param(C, k, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, C in enumerate([1e-3, 1.0, 100.0])
+        for j, k in enumerate([3, 10])
+    ],
+)
 def test_every_record_left_out_equals_a_fit_without_it(C, k):
     p = problem(C, k=k)
     fit, moves = moves_of(p, np.arange(60))
@@ -301,7 +307,14 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("data", "parameters", "most"), CASES, ids=lambda value: str(value))
+@pytest.mark.parametrize(
+    ("data", "parameters", "most"),
+    [
+        pytest.param(data, parameters, most, marks=() if i % 2 == 0 else pytest.mark.slow)
+        for i, (data, parameters, most) in enumerate(CASES)
+    ],
+    ids=lambda value: str(value),
+)
 def test_answers_are_those_of_trained_models(data, parameters, most):
     records = data_set(data)
     check(LogisticRegression(**parameters), records, None if most is None else np.arange(most))
@@ -334,7 +347,7 @@ def test_classes_far_apart_against_extended_precision():
     np.testing.assert_allclose(found, [exact_without(records, t, 1e3) for t in (1, 2, 6)], atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("close", [1e-6, 1e-9])
+@pytest.mark.parametrize("close", [1e-6, pytest.param(1e-9, marks=pytest.mark.slow)])
 def test_it_is_as_close_as_it_was_asked_to_be(close):
     class Asked(MultinomialLogisticRegression):
         tolerance = close
@@ -342,8 +355,14 @@ def test_it_is_as_close_as_it_was_asked_to_be(close):
     check(LogisticRegression(), data_set("three"), engine=Asked())
 
 
-@pytest.mark.parametrize("weights", [None, "balanced"])
-@pytest.mark.parametrize("parameters", [{}, {"fit_intercept": False}])
+@pytest.mark.parametrize(
+    ("weights", "parameters"),
+    [
+        pytest.param(weights, parameters, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for i, weights in enumerate([None, "balanced"])
+        for j, parameters in enumerate([{}, {"fit_intercept": False}])
+    ],
+)
 def test_without_the_last_member_two_classes_are_left(weights, parameters):
     """scikit-learn then fits one vector with a penalty of its own."""
     X, _ = blobs(40, 3, 3)

@@ -370,6 +370,7 @@ def test_answers_do_not_depend_on_the_other_models():
     np.testing.assert_array_equal(ENGINE.prepare(job).all().answers, whole)
 
 
+@pytest.mark.slow
 def test_workers_and_parts_give_the_same_table():
     records = categories(60, 28)
     subsets = halves(records, ENGINE.chunk + 20)

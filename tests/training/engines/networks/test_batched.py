@@ -198,7 +198,7 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("skips", [False, True], ids=["halves", "left out"])
+@pytest.mark.parametrize("skips", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["halves", "left out"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_models_are_those_of_the_twin(name, skips):
     """In log-probabilities to 1e-4, and to the epoch in which they stop."""
