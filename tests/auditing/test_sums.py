@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import (
     BayesianRidge,
     ElasticNet,
@@ -181,6 +182,27 @@ def test_coefficients_name_training_records_alone(model: Any, n_classes: int) ->
     assert (found[members & in_groups] > 0.9).mean() > 0.8
     assert (found[~members] > 0.9).sum() <= 1
     assert not found[~in_groups].any()
+
+
+def test_people_of_a_class_that_the_model_never_saw_are_no_members() -> None:
+    X, y, members = of_groups(400, 0, 2)
+    fitted = LogisticRegression(solver="newton-cholesky", tol=1e-9).fit(X[members], y[members])
+    penalty, other = learned(fitted, X[members], y[members]), np.flatnonzero(~members)[::5]
+    y = y.copy()
+    y[other] = "z"
+    found = scores_of_sums(sums_of_gradients(X, Gradients.of(fitted, X, y, y[members]), penalty), len(X))
+    assert (found[members & X[:, 2:].any(axis=1)] > 0.9).mean() > 0.8
+    assert not found[other].any()
+
+
+def test_models_that_are_not_linear_have_no_gradients() -> None:
+    X, y, _ = of_groups(400, 0, 2)
+    radial = LinearDiscriminantAnalysis().fit(X, y)
+    assert Gradients.of(LogisticRegression(l1_ratio=1.0, solver="liblinear").fit(X, y).sparsify(), X, y, y) is None
+    assert Gradients.of(LinearRegression().fit(X[:, :3], y == "a"), X, y == "a", y == "a") is None
+    own = Gradients.of(radial, X, y, y)
+    assert own is not None  # a softmax of scores, which minimise another loss
+    assert Penalty.learned(X, own, of_few(X)) is None
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ class Summed(NamedTuple):
                 yield self._in_sums(sums_by(place, self.labels, fitted_to, penalty, self.together))
             elif is_named(part, CLASS_MEANS) and place.seen.matrix is not None:
                 held = [getattr(part, name) for name in {*CLASS_MEANS.values(), *LOGS} if hasattr(part, name)]
-                if np.isin(self.labels, part.classes_).all() and self._are_told(fitted, place, 0, held):
+                if self._are_told(fitted, place, 0, held):
                     yield self._in_sums(sums_by_class(part, place.seen.matrix, self.labels, fitted_to))
             elif part is last and is_named(part, TREES) and self._are_told(fitted, place, 0, [part.tree_.value]):
                 assert place.seen.matrix is not None
@@ -222,25 +222,31 @@ def _linear_within(fitted: Any, X: Any, y: NDArray[Any]) -> list[Place]:
 
 
 def _gradients(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any]) -> Gradients | None:
-    """Gradients of some records by a linear model, which may be given their classes as numbers, or one at a time."""
+    """Gradients of some records by a linear model; ``None`` where they are not known."""
     assert place.seen is not None
     model, matrix = place.value, place.seen.matrix
     if matrix is None or not np.isfinite(matrix).all():
         return None
-    if not hasattr(model, "classes_"):
-        try:
+    try:
+        if not hasattr(model, "classes_"):
             return Gradients.of(model, matrix, labels_given(place), fitted_to)
-        except (TypeError, ValueError):  # labels that are no numbers
-            return None
+        return Gradients.of(model, matrix, *_classes_given(place, labels, fitted_to))
+    except Exception:  # of code of the user's, which may raise anything, or labels that are no numbers
+        return None
+
+
+def _classes_given(place: Place, labels: NDArray[Any], fitted_to: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Labels of records, and those that it was fitted to, as a classifier within another was given them."""
+    model = place.value
     outer = next((one.classes_ for one in reversed(place.holder) if hasattr(one, "classes_")), model.classes_)
-    if not np.isin(labels, model.classes_).all():
-        position, codes = re.search(r"\[(\d+)\]$", place.path), np.arange(len(outer))
-        if np.array_equal(model.classes_, codes):
-            labels, fitted_to = np.searchsorted(outer, labels), np.searchsorted(outer, fitted_to)
-        elif len(model.classes_) == 2 and position is not None and int(position[1]) < len(outer):
-            chosen = outer[int(position[1])]  # one against the rest
-            labels, fitted_to = ((some == chosen).astype(int) for some in (labels, fitted_to))
-    return Gradients.of(model, matrix, labels, fitted_to)
+    if np.isin(fitted_to, model.classes_).all():
+        return labels, fitted_to
+    position, codes = re.search(r"\[(\d+)\]$", place.path), np.arange(len(outer))
+    if np.array_equal(model.classes_, codes):
+        places = np.searchsorted(outer, np.where(np.isin(labels, outer), labels, outer[0]))
+        return np.where(np.isin(labels, outer), places, -1), np.searchsorted(outer, fitted_to)
+    chosen = outer[int(position[1]) % len(outer)] if position is not None else outer[-1]  # one against the rest
+    return (labels == chosen).astype(int), (fitted_to == chosen).astype(int)
 
 
 def sums_by(

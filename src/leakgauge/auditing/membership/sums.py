@@ -108,9 +108,7 @@ def _within(one: Sum, tolerance: float) -> Floats | None:
     """The same of the choices within a tolerance; ``None`` where there are none."""
     n, half = len(one.parts), len(one.parts) // 2
     tolerances = tolerance + ROUNDING * np.abs(one.parts).sum(axis=0)
-    weights = np.cos(
-        np.arange(one.parts.shape[1])
-    )  # of several numbers one sum first, in which none makes up for another
+    weights = np.cos(np.arange(one.parts.shape[1]))  # of several numbers one first, where none makes up for another
     parts, off = one.parts @ weights, float(np.abs(weights) @ tolerances)
     first, second = _all_sums(parts[:half]), _all_sums(parts[half:])
     order = np.argsort(second)
@@ -161,6 +159,8 @@ class Gradients(NamedTuple):
             labels: as it was given them ``[n]``.
             fitted_to: labels that it was fitted to ``[m]``: how many of each class is taken for known.
         """
+        if hasattr(model.coef_, "tocsr"):
+            return None
         coefficients = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
         if coefficients.ndim != 2 or coefficients.shape[1] != X.shape[1]:
             return None
@@ -186,9 +186,7 @@ def _off(model: Any, X: Floats, scores: Floats, labels: NDArray[Any], fitted_to:
         if _same(means, scores):
             return np.asarray(off * means ** -float(power)) if power else off
         return off * means ** (1.0 - power) if _same(means, np.exp(np.minimum(scores, LARGEST_LOG))) else None
-    one_hot = np.asarray(labels[:, None] == np.asarray(model.classes_)[None])
-    if not one_hot.any(axis=1).all():
-        return None
+    one_hot = np.asarray(labels[:, None] == np.asarray(model.classes_)[None])  # nothing of a class that it never saw
     is_class = (one_hot[:, 1:] if scores.shape[1] == 1 else one_hot).astype(np.float64)
     means = scores + 1.0 if not hasattr(model, "predict_proba") else np.asarray(model.predict_proba(X))
     if hasattr(model, "predict_proba"):
