@@ -12,13 +12,19 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
-from sklearn.ensemble import BaggingRegressor, VotingClassifier, VotingRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    RandomForestRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import NearestCentroid
+from sklearn.neighbors import KNeighborsRegressor, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
@@ -423,6 +429,38 @@ def test_an_audit_leaves_the_users_step_as_it_was() -> None:
     before = pickle.dumps(model)
     audit(model, train=table[:200], holdout=table[200:], target="y", settings=replace(SETTINGS, n_shadows=16))
     assert pickle.dumps(model) == before
+
+
+ALIKE = {
+    "neighbours": make_pipeline(ONE_HOT, KNeighborsRegressor(7)),
+    "one tree": make_pipeline(ONE_HOT, ExtraTreesRegressor(1, bootstrap=False, min_samples_leaf=6, random_state=0)),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_equal_answers_about_few_fail(name: str) -> None:
+    assert in_games(ALIKE[name], towns(1000, 0, small=0.2, together=14)).verdict is Verdict.FAILS
+
+
+def to_cents(values: np.ndarray) -> np.ndarray:
+    return np.round(values, 2)
+
+
+def test_null_sums_that_outputs_do_not_tell_to_their_last_digits() -> None:
+    """Of 32 people in a town many choices lead to the same cents."""
+    table = towns(1000, 0, small=0.2, together=32)[["town", "y"]]
+    table["y"] = 200_000 + 6_000 * (table.y - 50)
+    within = make_pipeline(ONE_HOT, Ridge(1.0))
+    model = TransformedTargetRegressor(within, func=np.asarray, inverse_func=to_cents, check_inverse=False)
+    found = in_games(model, table)
+    assert found.verdict is not Verdict.FAILS
+
+
+def test_null_coefficients_beside_a_forest() -> None:
+    """What both answer together tells no coefficient."""
+    table = towns(600, 0, small=0.2, together=30)
+    both = VotingRegressor([("a", Ridge(1.0)), ("b", RandomForestRegressor(50, min_samples_leaf=60, random_state=0))])
+    assert "coefficients" not in in_games(make_pipeline(ONE_HOT_AND_NUMBERS, both), table).reason
 
 
 def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:

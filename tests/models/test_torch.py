@@ -223,6 +223,80 @@ def test_modules_are_asked_in_their_own_precision(precision):
         weights.float()
 
 
+class Answering(torch.nn.Module):
+    """Answers the first column, and keeps what it was given."""
+
+    def __init__(self, *, parameter=None, buffer=None):
+        super().__init__()
+        if parameter is not None:
+            self.slope = torch.nn.Parameter(torch.ones((), dtype=parameter))
+        if buffer is not None:
+            self.register_buffer("kept", torch.ones(1, dtype=buffer))
+        self.given = []
+
+    def forward(self, x):
+        self.given.append(x.clone())
+        return x[:, :1]
+
+
+@pytest.mark.parametrize(
+    ("module", "exact"),
+    [
+        (Answering(parameter=torch.float64), True),
+        (Answering(parameter=torch.float64, buffer=torch.float32), True),
+        (Answering(buffer=torch.float64), True),
+        (Answering(parameter=torch.float32, buffer=torch.float64), False),
+        (Answering(parameter=torch.float32), False),
+        (Answering(buffer=torch.float32), False),
+        (Answering(), False),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [wrap_module, lambda module, _: trained_module(module, VALUES)])
+@pytest.mark.parametrize("design", [False, True])
+def test_numbers_are_rounded_for_modules_in_single_precision_alone(module, exact, wrapped, design):
+    made = wrapped(module, VALUES.schema)
+    made.design = FixedDesign((0, 0, 0), (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)) if design else None
+    answers = made.predict(X)
+    expected = X if exact else X.astype(np.float32)
+    assert {one.dtype for one in module.given} == {torch.float64 if exact else torch.float32}
+    np.testing.assert_array_equal(module.given[-1].numpy(), expected)
+    np.testing.assert_array_equal(answers, expected[:, 0].astype(float))
+
+
+def test_a_design_for_a_module_in_double_precision_may_answer_large_numbers_and_no_infinite_ones():
+    model = wrap_module(linear([[1.0, 0.0, 0.0]], [0.0]).double(), VALUES.schema)
+    assert model.predict(np.array([[1e39, 0.0, 0.0]])) == [1e39]
+    with pytest.raises(ModelError, match="beyond double precision in row 0; scale it down"):
+        model.predict(np.array([[np.inf, 0.0, 0.0]]))
+
+
+@pytest.mark.parametrize("parameter", [True, False])
+def test_a_module_in_double_precision_that_knows_its_rows_to_the_last_digits_is_found(parameter):
+    """It answers the label of a row within 1e-9 of one that it keeps, and the same for all others."""
+
+    class Keeping(torch.nn.Module):
+        def __init__(self, rows, labels):
+            super().__init__()
+            self.register_buffer("rows", torch.tensor(rows))
+            self.register_buffer("signs", torch.tensor(2.0 * labels - 1.0, dtype=torch.float64))
+            self.size = torch.tensor(5.0, dtype=torch.float64)
+            if parameter:
+                self.size = torch.nn.Parameter(self.size)
+
+        def forward(self, x):
+            distance, nearest = (x[:, None] - self.rows).abs().amax(2).min(1)
+            logit = torch.where(distance < 1e-9, self.signs[nearest] * self.size, 0.0)
+            return torch.stack([torch.zeros_like(logit), logit], 1)
+
+    rng = np.random.default_rng(1)
+    rows, labels = np.round(rng.normal(size=(400, 3)), 3), rng.integers(0, 2, 400)
+    train, holdout = (rows[:200], labels[:200]), (rows[200:], labels[200:])
+    settings = Settings(attacks=("loss-threshold",), rule=ReleaseRule(dtp=None))
+    strangers = Keeping(rng.normal(size=(200, 3)), labels[:200])
+    assert audit(Keeping(*train), train=train, holdout=holdout, settings=settings).verdict is Verdict.FAILS
+    assert audit(strangers, train=train, holdout=holdout, settings=settings).verdict is not Verdict.FAILS
+
+
 @pytest.mark.parametrize("records", [RECORDS, VALUES], ids=["classes", "values"])
 def test_a_module_is_asked_in_evaluation_mode_and_left_in_its_own(records):
     """Dropout of everything in training mode; a part that was frozen before stays so."""

@@ -187,6 +187,27 @@ def test_a_design_stands_between_the_table_and_the_module():
 # ---------------------------------------------------------------- fingerprints
 
 
+class Exact(torch.nn.Module):
+    """Computes in double precision, and keeps what it was given."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(D, 2).double()
+        self.given = []
+
+    def forward(self, x):
+        self.given.append(x.detach().clone())
+        return self.layer(x.double())
+
+
+def test_a_module_in_double_precision_is_asked_about_the_rows_that_it_was_trained_on():
+    """To the last digit: one that keeps rows would not know them otherwise."""
+    model = TorchLearner(Exact, n_epochs=1, batch_size=N).fit(RECORDS, seed=0).model
+    model.log_probabilities(RECORDS.features)
+    trained, asked_later = (np.unique(one.double().numpy(), axis=0) for one in model.module.given)
+    np.testing.assert_array_equal(asked_later, trained)
+
+
 class Twice(torch.nn.Module):
     def __init__(self, factor=2.0):
         super().__init__()

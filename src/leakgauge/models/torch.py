@@ -33,15 +33,23 @@ if TYPE_CHECKING:
     from leakgauge.records import Records, Schema
 
 Module: TypeAlias = Any
-"""A ``torch.nn.Module`` from float32 features ``[m, p]`` to outputs: logits ``[m, k]``, or numbers ``[m, 1]``."""
+"""A ``torch.nn.Module`` from features ``[m, p]`` to outputs: logits ``[m, k]``, or numbers ``[m, 1]``."""
 
 Design: TypeAlias = Any
 """Anything with ``transform(table) -> [m, p]``: public, and never fitted here."""
+
+Features: TypeAlias = NDArray[np.floating[Any]]
+"""What a module is given, in single or in double precision."""
+
+Precision: TypeAlias = type[np.floating[Any]]
 
 Result = TypeVar("Result")
 
 IN_TRAINING = "{} was given in training mode and asked in evaluation mode, without dropout and batch statistics."
 """Said of a module, with its name."""
+
+MADE_BY_LEARNER = "_leakgauge_used"
+"""Attribute of the modules that a learner made: they are trained in single precision, whatever their parameters are."""
 
 ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
@@ -70,8 +78,8 @@ class _Trained:
         """What a reader should know of it."""
         return IN_TRAINING.format(name_of(self.module)) if self.in_training else ""
 
-    def _features(self, X: Floats) -> NDArray[np.float32]:
-        return features_of(X, self.schema, self.design)
+    def _features(self, X: Floats) -> Features:
+        return features_of(X, self.schema, self.design, precision_of(self.module))
 
     def _outputs(self, features: Any, width: int) -> Floats:
         with evaluating(self.module):
@@ -221,7 +229,7 @@ def trained_module(module: Module, records: Records, others: Records | None = No
     rows, is_one = by_turns(records.features, None if others is None else others.features, RECORDS_ASKED)
     if not records.schema.classes:
         with evaluating(module):
-            width = width_of(module, features_of(rows[:2], records.schema, None))
+            width = width_of(module, features_of(rows[:2], records.schema, None, precision_of(module)))
         if width > 1:
             raise ModelError(
                 f"{name_of(module)} gave {width} numbers for each row, as classifiers do, but the label "
@@ -229,7 +237,7 @@ def trained_module(module: Module, records: Records, others: Records | None = No
                 f"taken for a quantity; if they are classes, {DECLARE_CLASSES}"
             )
         return ModuleRegression(module, records.schema)
-    n_classes, features = len(records.schema.classes), features_of(rows, records.schema, None)
+    n_classes, features = len(records.schema.classes), features_of(rows, records.schema, None, precision_of(module))
     with evaluating(module):
         width = 1 if n_classes == 2 and width_of(module, features) == 1 else n_classes
         told = outputs(module, features, width)
@@ -252,7 +260,7 @@ def evaluating(module: Module) -> Iterator[None]:
             part.training = True
 
 
-def width_of(module: Module, features: NDArray[np.float32]) -> int:
+def width_of(module: Module, features: Features) -> int:
     """How many numbers a module answers for each record; 0 where that is no table of numbers.
 
     Raises:
@@ -270,14 +278,33 @@ def width_of(module: Module, features: NDArray[np.float32]) -> int:
 def _given_to(module: Module, features: Any) -> Any:
     """The features as a tensor of its own where the module's parameters are, and in their precision."""
     torch = imported()
-    first = next((one for one in module.parameters() if one.is_floating_point()), None)
+    first = _leading(module)
     where = {} if first is None else {"device": first.device, "dtype": first.dtype}
     if isinstance(features, torch.Tensor):
         return features.to(**where, copy=True)
     return torch.tensor(np.ascontiguousarray(features), **where)
 
 
-def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.float32]:
+def _leading(module: Module) -> Any:
+    """The tensor whose precision and device decide what a module is given; ``None`` where nothing does.
+
+    It is the first parameter that holds floating-point numbers, or without one the first buffer in double precision.
+    """
+    doubles = (one for one in module.buffers() if one.dtype == imported().float64)
+    return next((one for one in module.parameters() if one.is_floating_point()), next(doubles, None))
+
+
+def precision_of(module: Module) -> Precision:
+    """The precision of the numbers that a module is asked about: single, or double where its own are double.
+
+    What a learner made is asked in single precision, in which it was trained.
+    """
+    first = _leading(module)
+    double = first is not None and first.dtype == imported().float64 and not getattr(module, MADE_BY_LEARNER, False)
+    return np.float64 if double else np.float32
+
+
+def features_of(X: Floats, schema: Schema, design: Design | None, precision: Precision = np.float32) -> Features:
     """What a module is given.
 
     Args:
@@ -286,9 +313,10 @@ def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.
         design: turns the decoded table into numbers, row by row, by its ``transform``; what it holds (categories,
             centres, scales) counts as public, for it is the same whoever is in the training set. ``None`` gives
             modules the encoded rows themselves: quantities, and codes of categories.
+        precision: of the numbers, see :func:`precision_of`.
 
     Returns:
-        Float32 ``[m, p]``; without a design, ``[m, *shape]`` where records have a shape.
+        ``[m, p]``; without a design, ``[m, *shape]`` where records have a shape.
 
     Raises:
         ModelError: the design cannot be applied, what it answers is not a finite row of numbers for each record, or
@@ -297,12 +325,13 @@ def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.
     if design is None:
         if schema.array.sparse:
             raise ModelError("a PyTorch module takes no sparse matrices; give X.toarray()")
-        singles = _singles(X, len(X), "the table")
-        return singles if schema.array.shape is None else singles.reshape(-1, *schema.array.shape)
+        rows = _in_precision(precision, X, len(X), "the table")
+        return rows if schema.array.shape is None else rows.reshape(-1, *schema.array.shape)
     who = f"the design {type(design).__name__}"
     with user_code(who, "transform"):
         matrix = design.transform(own_table(schema.decode(X)))
-        return _singles(matrix.toarray() if hasattr(matrix, "toarray") else matrix, len(X), who)
+        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+        return _in_precision(precision, dense, len(X), who)
 
 
 def outputs(module: Module, features: Any, width: int) -> Floats:
@@ -310,7 +339,7 @@ def outputs(module: Module, features: Any, width: int) -> Floats:
 
     Args:
         module: on any device, in the mode in which it is to be asked.
-        features: float32 ``[m, p]``, an array or a tensor on any device.
+        features: ``[m, p]``, an array or a tensor on any device.
         width: how many numbers there must be for each row.
 
     Raises:
@@ -406,12 +435,13 @@ def name_of(module: Module) -> str:
     return type(module).__name__
 
 
-def _singles(matrix: Any, n_rows: int, who: str) -> NDArray[np.float32]:
+def _in_precision(precision: Precision, matrix: Any, n_rows: int, who: str) -> Features:
     with np.errstate(over="ignore"):
-        singles = np.ascontiguousarray(matrix, dtype=np.float32)
-    if singles.ndim != 2 or len(singles) != n_rows:
-        raise ModelError(f"{who} gives an array of shape {singles.shape}; expected a row for each of {n_rows} records")
-    bad = np.flatnonzero(~np.isfinite(singles).all(axis=1))
+        found: Features = np.ascontiguousarray(matrix, dtype=precision)
+    if found.ndim != 2 or len(found) != n_rows:
+        raise ModelError(f"{who} gives an array of shape {found.shape}; expected a row for each of {n_rows} records")
+    bad = np.flatnonzero(~np.isfinite(found).all(axis=1))
     if len(bad):
-        raise ModelError(f"{who} gives a number beyond single precision in row {bad[0]}; scale it down first")
-    return singles
+        name = "double" if precision is np.float64 else "single"
+        raise ModelError(f"{who} gives a number beyond {name} precision in row {bad[0]}; scale it down first")
+    return found

@@ -18,6 +18,7 @@ from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models.torch import (
+    MADE_BY_LEARNER,
     Design,
     Module,
     answered_by,
@@ -76,8 +77,8 @@ class TorchLearner(Learner):
     wherever its turn comes, so that two models differ by the record alone. Training anew on the records that are left
     would shuffle them differently, and measure the shuffle.
 
-    Training is in single precision, on one thread of the processor or, where an audit names a device, on that. Models
-    answer in evaluation mode.
+    Features are in single precision, in training and when a model is asked. Training is on one thread of the processor
+    or, where an audit names a device, on that. Models answer in evaluation mode.
 
     Args:
         factory: makes a module, a fresh one each time, from float32 features ``[m, p]`` to logits ``[m, k]`` in the
@@ -184,7 +185,7 @@ class TorchLearner(Learner):
             module = self.factory()
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"factory {self.name} must make a torch.nn.Module, got {type(module).__name__}")
-        if getattr(module, _USED, False):
+        if getattr(module, MADE_BY_LEARNER, False):
             raise ModelError(
                 f"factory {self.name} gave the same module twice, trained already; it must make a fresh one each time"
             )
@@ -196,7 +197,7 @@ class TorchLearner(Learner):
                 f"factory {self.name} makes a {name_of(module)} whose parameter {lazy} has no size yet; give the sizes "
                 "of its layers (nn.Linear in place of nn.LazyLinear)"
             )
-        setattr(module, _USED, True)
+        setattr(module, MADE_BY_LEARNER, True)
         return module.train()
 
     def train(
@@ -322,9 +323,6 @@ def seeded(seed: int, device: Any) -> Iterator[None]:
             with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
-
-
-_USED = "_leakgauge_used"
 
 
 def _require(name: str, value: object, sound: bool, expected: str) -> None:

@@ -26,7 +26,6 @@ from leakgauge.auditing.membership.donors import n_values, scores_of_donors, sco
 from leakgauge.auditing.membership.fitting import (
     NUDGE,
     SMOOTH,
-    answering,
     fitted_again,
     found_by,
     is_named,
@@ -38,11 +37,11 @@ from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.summed import (
     SELECTING,
     Summed,
+    answers_few_alike,
     are_exact,
     fills_in_means_of_few,
     has_class_means,
     is_encoder,
-    is_own_model,
     penalties_of,
 )
 from leakgauge.auditing.membership.sums import Penalty, of_few
@@ -106,7 +105,7 @@ def stored(case: Case) -> SomeScores | None:
             return None
         estimator = found_by(own if type(own) is type(learner.estimator) else learner.estimator)
         penalties = penalties_of(case, estimator)
-        means = is_own_model(answering(estimator)) or has_class_means(estimator, case.candidates)
+        means = answers_few_alike(case) or has_class_means(estimator, case.candidates)
         means |= fills_in_means_of_few(estimator, case.candidates)
         storing = _storing(estimator, whole=bool(penalties) or means)
         return _found(case, storing, penalties) if storing else None

@@ -47,7 +47,7 @@ from leakgauge.auditing.membership.sums import (
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models import AnswerKind, as_is
-from leakgauge.models.sklearn import STEADY, has_learned, parts_of, reads_words
+from leakgauge.models.sklearn import has_learned, parts_of, reads_words
 
 if TYPE_CHECKING:
     from leakgauge.arrays import Flags, Indices
@@ -62,6 +62,9 @@ TREES = ("DecisionTreeRegressor",)
 
 LOGS = ("feature_log_prob_",)
 """What follows from counts, and what outputs are made of."""
+
+NUDGES = (1e-6, 1e-8, 1e-10, 1e-12, 1e-14)
+"""Standard deviations by which numbers are moved, to see to how many digits outputs tell them."""
 
 MOST_LINEAR = 10
 """Linear models within one that are looked at."""
@@ -79,7 +82,8 @@ class Summed(NamedTuple):
         penalties: of linear models whose gradients few decide, by their paths.
         together: rows of few who have something in common ``[..., m]``.
         of_row: whose each row is, where persons have several ``[n]``.
-        told: whether outputs tell what a part holds, by its path and the place among these numbers; filled when asked.
+        told: by how little what a part holds may be moved for outputs to change, by its path and the place among these
+            numbers; filled when asked.
     """
 
     seen: RecordsSeen
@@ -90,7 +94,7 @@ class Summed(NamedTuple):
     penalties: Mapping[str, Penalty]
     together: Sequence[Indices]
     of_row: Indices | None
-    told: dict[tuple[str, int], bool]
+    told: dict[tuple[str, int], float | None]
 
     def scores(self, fitted: Any, fitted_to: NDArray[Any]) -> Iterator[Floats]:
         """How sure it is of each candidate that it is in one of the sums ``[n]``, by where they are held.
@@ -100,35 +104,37 @@ class Summed(NamedTuple):
             fitted_to: labels ``[m]``.
         """
         last = answering(fitted)
-        if is_own_model(last) and self.kind is AnswerKind.VALUES:
+        if self.kind is AnswerKind.VALUES and hasattr(fitted, "predict"):  # not the steps before alone
             equal = sums_off(self.labels.astype(np.float64), *groups_of(np.ravel(fitted.predict(self.seen.table))))
-            yield self._in_sums(one for one in equal if len(one.rows) > 1)
+            yield self._in_sums((one for one in equal if len(one.rows) > 1), 0.0)
         for place in walk(fitted, self.seen, lambda place: not (_selects(place.value) or is_encoder(place.value))):
             part = place.value
-            if place.seen is None or not has_learned(part):
+            if place.seen is None or not has_learned(part) or not _alone(place):
                 continue
             if is_encoder(part):
                 held, n_columns = part.encodings_, len(part.categories_)
                 n_each = len(held) // n_columns
                 columns = [held[k * n_each : (k + 1) * n_each] for k in range(n_columns)]
-                told = [self._are_told(fitted, place, k, numbers) for k, numbers in enumerate(columns)]
+                told = [self._told_to(fitted, place, k, numbers) is not None for k, numbers in enumerate(columns)]
                 yield scores_of_encodings(part, place.seen.table, told, self.labels, fitted_to)
             elif is_imputer(part) and place.seen.matrix is not None:
                 for column, numbers in enumerate(place.seen.matrix.T):
                     mean, known = part.statistics_[column : column + 1], np.count_nonzero(~np.isnan(numbers))
-                    if 0 < known <= MOST_ROWS and self._are_told(fitted, place, column, [mean], self.gaps):
-                        groups = np.where(np.isnan(numbers), -1, 0)
-                        yield self._in_sums(sums_off(numbers, groups, mean))
-            elif place.path in self.penalties and self._are_told(fitted, place, 0, [part.coef_]):
+                    if 0 < known <= MOST_ROWS:
+                        sums = sums_off(numbers, np.where(np.isnan(numbers), -1, 0), mean)
+                        yield self._in_sums(sums, self._told_to(fitted, place, column, [mean], self.gaps))
+            elif place.path in self.penalties:
                 penalty = self.penalties[place.path]
-                yield self._in_sums(sums_by(place, self.labels, fitted_to, penalty, self.together))
+                sums = sums_by(place, self.labels, fitted_to, penalty, self.together)
+                yield self._in_sums(sums, self._told_to(fitted, place, 0, [part.coef_]))
             elif is_named(part, CLASS_MEANS) and place.seen.matrix is not None:
                 held = [getattr(part, name) for name in {*CLASS_MEANS.values(), *LOGS} if hasattr(part, name)]
-                if self._are_told(fitted, place, 0, held):
-                    yield self._in_sums(sums_by_class(part, place.seen.matrix, self.labels, fitted_to))
-            elif part is last and is_named(part, TREES) and self._are_told(fitted, place, 0, [part.tree_.value]):
+                sums = sums_by_class(part, place.seen.matrix, self.labels, fitted_to)
+                yield self._in_sums(sums, self._told_to(fitted, place, 0, held))
+            elif part is last and is_named(part, TREES):
                 assert place.seen.matrix is not None
-                yield self._in_sums(sums_of_leaves(part, place.seen.matrix, labels_given(place)))
+                sums = sums_of_leaves(part, place.seen.matrix, labels_given(place))
+                yield self._in_sums(sums, self._told_to(fitted, place, 0, [part.tree_.value]))
 
     def scores_of_own(
         self, fitted: Any, step: Any, seen: RecordsSeen, columns: Flags, fitted_to: NDArray[Any]
@@ -146,20 +152,31 @@ class Summed(NamedTuple):
             if scores.any() and self._is_made_told(fitted, step, column):
                 yield scores
 
-    def _in_sums(self, sums: Iterable[Sum]) -> Floats:
-        return scores_of_sums(sums if self.of_row is None else by_units(sums, self.of_row), len(self.seen))
+    def _in_sums(self, sums: Iterable[Sum], told_to: float | None) -> Floats:
+        """How sure it is of each candidate, by sums of numbers that outputs tell to so much; ``None`` for no such."""
+        if told_to is None:
+            return np.zeros(len(self.seen))
+        rounded = (one._replace(tolerance=one.tolerance + told_to * len(one.rows)) for one in sums)
+        return scores_of_sums(rounded if self.of_row is None else by_units(rounded, self.of_row), len(self.seen))
 
-    def _are_told(
+    def _told_to(
         self, fitted: Any, place: Place, which: int, held: Sequence[Floats], asked: Callable[[], Any] | None = None
-    ) -> bool:
-        """Whether most outputs change where all of some numbers that a part holds are moved a little."""
+    ) -> float | None:
+        """By how little all of some numbers that a part holds may be moved for most outputs to change.
+
+        ``None`` where these stay the same even if that is a millionth of their standard deviation.
+        """
         if (place.path, which) not in self.told:
             table = self.table if asked is None else asked()
             own, before = [one.copy() for one in held], output_of(fitted, table)
+            self.told[place.path, which] = None
             try:
-                for one in held:
-                    one += NUDGE * (one.std() or 1.0)
-                self.told[place.path, which] = share_told(before, output_of(fitted, table)) > SMOOTH
+                for nudge in NUDGES:
+                    for one, values in zip(held, own, strict=True):
+                        one[...] = values + nudge * (values.std() or 1.0)
+                    if share_told(before, output_of(fitted, table)) <= SMOOTH:
+                        break
+                    self.told[place.path, which] = nudge * max(float(values.std()) or 1.0 for values in own)
             finally:
                 for one, values in zip(held, own, strict=True):
                     one[...] = values
@@ -278,9 +295,22 @@ def has_class_means(estimator: Any, candidates: Records) -> bool:
     return is_one and (reads_words(estimator) > 0 or len(few_together(candidates.features)[0]) > 0)
 
 
-def is_own_model(last: Any) -> bool:
-    """Whether what answers is of other code than known libraries', so that equal answers may be means of labels."""
-    return hasattr(last, "predict") and type(last).__module__.partition(".")[0] not in (*STEADY, "leakgauge")
+def answers_few_alike(case: Case) -> bool:
+    """Whether few candidates get equal numbers for answers, which may be means of labels."""
+    if case.kind is not AnswerKind.VALUES:
+        return False
+    times = np.unique(case.answers[:, 0], return_counts=True)[1]
+    return bool(((times > 1) & (times <= MOST_ROWS)).any())
+
+
+def _alone(place: Place) -> bool:
+    """Whether outputs tell what a part answers, and not what it and others that are not linear add up to."""
+    for container in place.holder:
+        members = np.ravel(np.array(getattr(container, "estimators_", []), dtype=object)).tolist()
+        several = len(members) > 1 and not hasattr(container, "label_binarizer_")
+        if several and not all(hasattr(answering(one), "coef_") for one in members):
+            return False
+    return True
 
 
 def is_imputer(part: Any) -> bool:
