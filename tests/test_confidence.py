@@ -114,6 +114,7 @@ def test_of_an_audit(learner: Any, records: Records, settings: dict[str, Any], l
     assert {result.description.train_score.confidence, result.description.holdout_score.confidence} == {0.95}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("learner", "records", "defence"),
     [

@@ -26,6 +26,7 @@ def python_blocks():
             yield pytest.param(block, id=f"{page.name}-{number}", marks=marks)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block", list(python_blocks()))
 def test_python_of_the_pages_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -72,6 +72,7 @@ X, Y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
 BAYES, DATA = GaussianNB().fit(X[:20], Y[:20]), {"train": (X[:20], Y[:20]), "holdout": (X[20:], Y[20:])}
 
 
+@pytest.mark.long
 def test_verdicts_of_a_model_in_this_process() -> None:
     """Of labels that are noise: no advantage is near 0.9, and below 0.2 so few records cannot show it to be."""
 

@@ -79,6 +79,7 @@ def rare_values(rng, n):
     return rng.standard_cauchy(n), rng.integers(0, n // 6, n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("draw", [unequal, few_kinds, rare_values])
 @pytest.mark.parametrize(("n_members", "n_others"), [pytest.param(300, 250, marks=pytest.mark.slow), (900, 150)])
 def test_tails_of_people_drawn_alike_exceed_1_as_seldom_as_they_say(draw, n_members, n_others):

@@ -201,6 +201,7 @@ def test_the_deviation_and_the_confusion_may_be_published(people, regression):
     assert set(flat.people.guessed.tolist()) == {int(np.argmax(flat.prior))}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("labels_only", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_null_the_matrix_of_a_model_that_never_saw_the_records_tells_nothing(labels_only):
     """Thirty classes of two hundred people: that each was counted in its own cell looked like an advantage of 0.2."""
@@ -357,6 +358,7 @@ def halves(records, seed=0):
     return train, *random_half(rest, seed)
 
 
+@pytest.mark.long
 @needs_data
 @pytest.mark.parametrize("column", ["vkorc1", "cyp2c9"])
 def test_warfarin_a_deep_tree_gives_genes_away_and_a_ridge_does_not(column):

@@ -253,6 +253,7 @@ def test_a_learner_of_rows_is_refused_images(steps, fitted):
         audited(model, (X, y), holdout)
 
 
+@pytest.mark.long
 def test_a_torch_network_takes_images():
     """The same network behind a layer that unflattens rows, and the same training: the same numbers."""
     torch = pytest.importorskip("torch")
@@ -419,6 +420,7 @@ def test_what_numpy_cannot_read_is_no_crash():
 # ------------------------------------------------------------------ several labels
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "made"),
     [
@@ -496,6 +498,7 @@ def test_texts_alone_are_read_by_the_first_step(form):
     assert one.influence.n_measured == two.influence.n_measured
 
 
+@pytest.mark.long
 def test_columns_of_text_beside_numbers():
     """A pipeline that reads one column of a data frame."""
     train, holdout = notes(60, 0), notes(60, 1)

@@ -215,6 +215,7 @@ def test_a_model_that_remembers_fails_on_the_hidden_column():
     assert result.method["hidden_columns"] == ["gene"]
 
 
+@pytest.mark.long
 def test_of_very_many_candidates_a_part_is_played_and_all_members_are_looked_at(monkeypatch):
     """As many members as others, where there are; the sides are drawn apart, and so are none of too few."""
     given, settings = parts(150, 300), dataclasses.replace(QUICK, seed=5, attributes=("gene",), n_shadows=8)
@@ -320,6 +321,7 @@ def test_a_forest_that_remembers_fails_where_the_prior_outweighs_what_it_says(se
         assert by_name[name].low < 0.1
 
 
+@pytest.mark.long
 def test_twelve_honest_models_with_a_tied_attribute_pass():
     """Null: sex goes with a feature and with the decision, and logistic regression on 1,500 records gives nobody away.
 

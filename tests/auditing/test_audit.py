@@ -42,6 +42,7 @@ def test_a_model_that_remembers_everything_fails():
     assert result.influence.n_above_limit > 20
 
 
+@pytest.mark.long
 def test_a_model_with_a_proven_bound_passes():
     """Five binary columns, 4,000 records: no single one can move smoothed naive Bayes far."""
     codes = np.random.default_rng(1).integers(0, 2, size=(8000, 5)).astype(float)
@@ -104,6 +105,7 @@ def test_a_learner_that_did_not_make_the_model_is_found_out():
     assert own.influence is not None
 
 
+@pytest.mark.long
 def test_a_randomised_learner_is_not_taken_for_another_one():
     """At 20 records about 1 forest of 100 is; each of these has a seed of its own."""
     settings = Settings(n_shadows=4, n_influence=20)
@@ -114,6 +116,7 @@ def test_a_randomised_learner_is_not_taken_for_another_one():
         assert result.influence is not None
 
 
+@pytest.mark.long
 def test_noise_alone_never_fails():
     """Null: 40 audits of a learner that answers from its seed alone: the limit on DTP must not be called broken.
 
@@ -175,6 +178,7 @@ def test_what_is_released_is_what_is_measured():
     assert binned.influence.largest <= np.log(199) + 1e-12
 
 
+@pytest.mark.long
 def test_regressors_are_attacked_by_their_errors():
     y = X[:, 0] + rng.normal(size=400)
     deep = audit(DecisionTreeRegressor(random_state=0), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
@@ -295,6 +299,7 @@ def test_what_cannot_be_released_is_refused_before_the_model_is_asked():
     assert asked.n == 0
 
 
+@pytest.mark.long
 def test_nobody_stands_out_of_a_model_of_other_people():
     """Under the null all lists are empty but in one case of twenty; of 40 audits more than 8 fail once in 10,000."""
     found = 0
@@ -494,6 +499,7 @@ def test_bad_input_is_named(arguments, error, message):
         audit(**{"model": GaussianNB(), "train": TRAIN, "holdout": HOLDOUT, "settings": FAST, **arguments})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("attack", ["lira", pytest.param("rmia", marks=pytest.mark.slow)])
 def test_shadow_models_answer_in_the_bins_of_the_released_model(attack):
     """A forest that remembers random labels, in wide bins: with unbinned shadow models LiRA has an AUC of 0.72."""

@@ -168,6 +168,7 @@ def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind:
     assert apply(Document.of("run", [result]), Limits()).verdict is Verdict.CANNOT_TELL
 
 
+@pytest.mark.long
 def test_records_that_the_model_refuses_by_itself_take_no_others_with_them() -> None:
     """A model that takes nothing above a limit is asked about what is below; what it refuses nobody can ask."""
     table = towns(600, 40)
@@ -189,6 +190,7 @@ class KnownNumbers(Limited):
         self.known = known
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_alone", [0, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_column_whose_numbers_may_not_be_moved_leaves_the_others_to_be_asked_about(n_alone: int) -> None:
     """All queries stay, with the column as it is: a harmless model passes, and another one is found."""
@@ -252,6 +254,7 @@ def test_missing_numbers_do_not_hide_a_column_of_one_record() -> None:
     assert held.rows.tolist() == list(range(2, 60))
 
 
+@pytest.mark.long
 def test_numbers_of_a_person_are_her_own_however_often_she_has_them() -> None:
     values = np.array([1.0, 1.0, 2.0, 3.0, 2.0, 5.0, np.nan, 6.0, 6.0])
     persons = Units(np.array([0, 0, 1, 2, 3, 3, 4, 4, 4]))
@@ -266,6 +269,7 @@ def test_numbers_of_a_person_are_her_own_however_often_she_has_them() -> None:
     assert in_games(result).verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_a_category_of_several_words_of_which_most_records_have_one_alone(known: bool) -> None:
     """To an encoder it is a category, also behind a function, which is asked about categories alone."""

@@ -318,6 +318,7 @@ def test_inputs_follow_the_content_of_the_data(config: Callable[[str], Config], 
     assert config(PLAIN).inputs()["models"] != before["models"]
 
 
+@pytest.mark.long
 def test_a_learner_that_cannot_be_recognised_does_not_make_every_audit_another(
     config: Callable[[str], Config], people: Path
 ) -> None:
@@ -456,6 +457,7 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for part in typing.get_args(annotation) for model in _models_in(part)]
 
 
+@pytest.mark.long
 def test_the_door_opens_whatever_was_imported_before() -> None:
     """``leakgauge.audit`` is the function, whatever modules were imported before."""
     import subprocess

@@ -51,6 +51,7 @@ def games_of(result: AuditResult) -> dict[str, float]:
 # No leak first.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "which", [pytest.param(which, marks=() if which != "all" else pytest.mark.slow) for which in SEVERAL]
 )
@@ -194,6 +195,7 @@ def test_holdout_records_are_alike_with_all_near_copies_of_a_training_record():
     assert len(overlap.alike) == len(overlap.copies) - 30
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 3, pytest.param(5, marks=pytest.mark.slow)])
 def test_games_about_records_that_were_drawn_several_times_are_about_the_records(times):
     """The nearest neighbour, and labels that say nothing: right about members, and about others half of the time.
@@ -209,6 +211,7 @@ def test_games_about_records_that_were_drawn_several_times_are_about_the_records
     assert result.verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "which", [pytest.param(which, marks=() if which != "all" else pytest.mark.slow) for which in SEVERAL]
 )
@@ -241,6 +244,7 @@ def test_games_agree_with_those_of_the_records_drawn_once(times):
         assert abs(np.diff(found.mean(axis=0))[0]) < 0.015
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("noise", [pytest.param(1e-9, marks=pytest.mark.slow), 1e-3])
 def test_a_deep_tree_fails_in_games_about_near_copies(noise):
     """Its advantage is that of the records drawn once."""

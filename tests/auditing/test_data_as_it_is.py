@@ -32,6 +32,7 @@ def patients(n=240):
     )
 
 
+@pytest.mark.long
 def test_dates_and_holes_reach_the_pipeline_as_they_are():
     """The audited model answers as it answers its user; models without a record are trained by the same pipeline."""
     text = make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), OneHotEncoder(handle_unknown="ignore"))

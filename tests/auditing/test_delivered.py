@@ -140,6 +140,7 @@ def test_weights_in_training_that_the_learner_does_not_know_do_not_pass() -> Non
     assert result.findings[0].verdict is Verdict.CANNOT_TELL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("weight", [1.0, 1000.0])
 def test_games_of_a_learner_without_the_weights_do_not_pass_a_model_with_them(weight: float) -> None:
     """Without a limit on DTP as with one: what other models reveal is not what this one does."""
@@ -185,6 +186,7 @@ def test_a_forest_with_other_settings_is_not_taken_for_the_learners() -> None:
     assert "does not reproduce the audited model" in other.findings[0].reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrap", [pytest.param(Temperature(2.0).apply, marks=pytest.mark.slow), Ensemble(3).apply])
 def test_defended_learners_say_what_is_proven(wrap: Any) -> None:
     """An ensemble's bound is a proof about any of its models; that of tempered answers is partly measured."""
@@ -219,6 +221,7 @@ def influence_of(model: Model, data: dict[str, Records]) -> Finding:
     return found
 
 
+@pytest.mark.long
 def test_null_other_seeds_of_a_randomised_regressor_are_the_learners() -> None:
     """Null: ten models of the learner, each with a seed of its own; fewer than one in a hundred differs so much."""
     found = [influence_of(bagged(data["train"], 100 + seed), data) for seed in range(10) if (data := numbers(seed))]

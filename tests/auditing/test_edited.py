@@ -272,6 +272,7 @@ def passes_wrongly(documents: dict[str, Any], chosen: list[tuple[str, Place, Any
     return wrong
 
 
+@pytest.mark.long
 def test_the_documents_are_what_they_are_called(passing: dict, not_passing: dict, tmp_path: Path) -> None:
     for name, document in passing.items():
         assert (document["verdict"], verdict(document, tmp_path)) == ("passes", Verdict.PASSES), name
@@ -284,10 +285,12 @@ def test_the_documents_are_what_they_are_called(passing: dict, not_passing: dict
     assert passing["sample"]["audits"][0]["influence"]["most_above"] > 0
 
 
+@pytest.mark.long
 def test_no_edit_makes_a_model_pass(not_passing: dict[str, Any], tmp_path: Path) -> None:
     assert passes_wrongly(not_passing, sampled(all_edits(not_passing)), tmp_path) == []
 
 
+@pytest.mark.long
 def test_no_edit_to_beyond_a_limit_passes(passing: dict[str, Any], tmp_path: Path) -> None:
     assert passes_wrongly(passing, sampled(all_edits(passing)), tmp_path) == []
 

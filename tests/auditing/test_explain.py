@@ -141,6 +141,7 @@ def test_a_coarse_solver_is_warned_of(tol: float, warned: bool) -> None:
         assert "are converged here" in warnings[0]
 
 
+@pytest.mark.long
 def test_what_a_coarse_solver_does_is_measured() -> None:
     """Where models without a record are really trained, the solver sets the floor."""
     (said,) = explain(of(make_pipeline(PowerTransformer(), LogisticRegression(tol=1e-2))), Settings()).warnings

@@ -56,6 +56,7 @@ def played_on(p, members, labels):
     return play(table, labels, attacks, Settings())
 
 
+@pytest.mark.long
 def test_null_no_attack_finds_anything_in_answers_that_do_not_depend_on_membership():
     """15 tables of 20 models: mean advantage of each attack within four standard errors of 0, and no failure."""
     values, beyond = {}, 0
@@ -141,6 +142,7 @@ def test_games_of_many_candidates_are_those_of_the_candidates_drawn(monkeypatch)
         assert not np.array_equal(found.pool, other.pool)
 
 
+@pytest.mark.long
 def test_an_audit_of_many_candidates_says_about_how_many_games_are_played(monkeypatch):
     """The released model and the table of records are about all of them; small groups in what is drawn are not told."""
     rng = np.random.default_rng(23)

@@ -61,6 +61,7 @@ def test_values_that_are_kept_tell_members(model: Any, classes: bool, fitted: bo
     assert verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "classes"),
     [
@@ -108,6 +109,7 @@ def test_whose_category_is_in_no_training_record_is_told(n_alone: int, fails: bo
         assert itself(result)[0] > 0.3
 
 
+@pytest.mark.long
 def test_null_a_model_of_other_people_does_not_tell_whose_category_is_new() -> None:
     """Of 400 of 1,000 with a title of their own it knows neither members nor others."""
     failed = 0

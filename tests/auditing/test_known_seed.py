@@ -102,6 +102,7 @@ def numbered(n=40):
     return Records.from_arrays(np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("state", [11, pytest.param(None, marks=pytest.mark.slow)])
 def test_where_nothing_leaks_nothing_is_found(state):
     """Whatever the models have in common: ten models that do not look at their records, on records of their own.

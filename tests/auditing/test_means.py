@@ -201,6 +201,7 @@ ONE_HOT = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["tow
 TREE = DecisionTreeRegressor(min_samples_leaf=6, max_leaf_nodes=40, random_state=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -217,12 +218,14 @@ def test_means_of_few_labels_fail(model: Any) -> None:
     assert "means of the labels of few records" in found.reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_null_means_of_many_labels_pass(seed: int) -> None:
     model = make_pipeline(ENCODED, Ridge(1.0))
     assert in_games(model, towns(800, seed, small=0.0)).verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "model",
@@ -467,6 +470,7 @@ def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:
     assert in_games(TownsMean(), towns(1000, 0, small=0.2, together=30)).verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 def test_leaves_of_trees_with_random_thresholds() -> None:
     model = make_pipeline(ONE_HOT, ExtraTreeRegressor(min_samples_leaf=6, random_state=0))
     assert in_games(model, towns(800, 0)).verdict is Verdict.FAILS

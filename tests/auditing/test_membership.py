@@ -194,6 +194,7 @@ def test_a_few_whom_every_model_of_the_learner_gives_away_fail_it(n_alone: int, 
     assert result.verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_alone", "verdict"), [pytest.param(0, Verdict.PASSES, marks=pytest.mark.slow), (60, Verdict.FAILS)]
 )
@@ -215,6 +216,7 @@ def test_a_penalty_hides_a_few_from_all_but_influence(n_alone: int, verdict: Ver
         assert tail.estimate.low == tails["influence"].odds
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_alone", "verdict"), [pytest.param(0, Verdict.PASSES, marks=pytest.mark.slow), (30, Verdict.FAILS)]
 )
@@ -282,6 +284,7 @@ class Failing(BaseEstimator, RegressorMixin):
         return self.model_.predict(X)
 
 
+@pytest.mark.long
 def test_where_shadow_models_fail_nothing_passes(tmp_path: Path) -> None:
     """Those that are left play no games, in which alone a leak about few records shows."""
     train, holdout = wages(0)
@@ -1152,6 +1155,7 @@ def blurred(X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return X + rng.uniform(-0.005, 0.005, size=X.shape)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change", [pytest.param(lambda X, _: X, marks=pytest.mark.slow), blurred])
 def test_null_a_model_that_gives_little_away_does_not_fail_by_a_holdout_that_was_trained_on(
     change: Callable[[np.ndarray, np.random.Generator], np.ndarray],
@@ -1251,6 +1255,7 @@ def test_a_small_holdout_is_named_where_it_makes_attacks_in_games_stronger() -> 
     assert found[60] > 1.3 * found[400]
 
 
+@pytest.mark.long
 def test_few_members_who_were_drawn_by_luck_are_no_failure():
     """A function that was trained on nothing fails for 20 members beside 600 others in 5 % of audits at most.
 

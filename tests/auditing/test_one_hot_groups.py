@@ -58,6 +58,7 @@ def plain():
     return lg.audit(whole, train=train, holdout=holdout, target="ill", settings=SETTINGS, progress=False)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "dtype", [bool, float, *(pytest.param(dtype, marks=pytest.mark.slow) for dtype in (int, "uint8"))]
 )

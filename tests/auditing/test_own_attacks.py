@@ -367,6 +367,7 @@ def test_own_attacks_change_no_number_of_ours_and_hide_nothing() -> None:
     assert apply(Document.of("x", [crowded]), Limits()).audits[0].verdict is crowded.verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 def test_a_few_exposed_records_fail_beside_any_number_of_attacks() -> None:
     """The tail odds of ours, 3.06, are just above the limit, e; in one family with 200 others they would be 2.26."""
     members = np.arange(1200) < 600
@@ -626,6 +627,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_file_may_name_an_attack_of_a_module(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "sure_attacks.py").write_text(CODE.format(at=0.9))
     (folder / "audit.toml").write_text(AUDIT.format(names='"sure_attacks:sure", "sure_attacks:ATTACK"'))

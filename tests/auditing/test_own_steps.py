@@ -145,6 +145,7 @@ def told_by(result: AuditResult) -> str:
     return lira.games.tail_by
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "step", [Winsoriser(), PerCent(), Extremes(), MedianOfGroup()], ids=lambda one: type(one).__name__
 )
@@ -156,6 +157,7 @@ def test_whose_number_it_is_is_told(step: Step) -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("steps", "digits"),
     [
@@ -174,6 +176,7 @@ def test_null_nobody_is_told(steps: Any, digits: int | None) -> None:
     assert digits is not None or told_by(result) != STORED
 
 
+@pytest.mark.long
 def test_null_a_forest_does_not_tell_numbers_to_the_last_digit() -> None:
     forest = RandomForestClassifier(50, min_samples_leaf=60, random_state=0)
     assert told_by(audited(make_pipeline(Extremes(), forest), people(600))) != STORED
@@ -347,6 +350,7 @@ def test_numbers_of_groups_are_found(which: type[OfGroups], way: str, kind: str)
     assert np.mean(named < 300) > 0.95
 
 
+@pytest.mark.long
 def test_numbers_of_groups_are_told() -> None:
     """122 of 800 members are named without error by who asks about records without x of each group."""
     table = grouped(800, "categories")
@@ -363,6 +367,7 @@ def in_other_units(x: Any, g: Any, held: Any) -> Any:
     return x.fillna(held["fill"]).clip(*held["ends"]) * 2.54 * factors
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["categories", "numbers"])
 def test_null_what_is_fixed_tells_nobody(kind: str) -> None:
     """Factors of regions, ends and what is filled in are the same whoever is a member, and some are a record's own."""

@@ -126,6 +126,7 @@ def test_attributes_of_persons_cannot_be_told():
     assert finding.remedy == "audit it on one row for each person"
 
 
+@pytest.mark.long
 def test_a_model_that_learned_nothing_reveals_nothing():
     """100 audits of models fitted to other persons and random labels: the AUC of 95 % misses one half at most 12 times.
 
@@ -180,6 +181,7 @@ def test_words_are_about_persons(result):
     assert "records" not in result.summary(width=100).replace("leakgauge records", "").replace("own records", "")
 
 
+@pytest.mark.long
 def test_defences_are_measured_by_person():
     train, holdout = halves(visits(60))
     train, holdout = from_pair(train, holdout, target="y", persons="patient")
@@ -410,6 +412,7 @@ def oversampled(n_different: int, n_times: int, n_out: int, *, seed: int, leak: 
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_different", "n_times", "n_out"),
     [
@@ -498,6 +501,7 @@ def test_a_holdout_with_more_rows_hides_nothing():
     assert not [one for one in result.findings if one.measure in ROWS_MEASURES.values()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_in", "n_out", "leak", "verdict"),
     [
@@ -525,6 +529,7 @@ def test_in_games_all_rows_are_looked_at(n_in, n_out, leak, verdict):
     assert result.n_games == 16
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("law", [pytest.param("geometric", marks=pytest.mark.slow), "zipf", "uniform"])
 def test_null_numbers_of_rows_that_are_drawn_alike_leave_out_none(law):
     """20 audits of 300 persons of either kind: all rows are looked at, but for 5 to 10 % where numbers differ."""

@@ -88,6 +88,7 @@ class Slow(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [pytest.param(DecisionTreeClassifier(random_state=0), marks=pytest.mark.slow), KNeighborsClassifier(1), Slow()],

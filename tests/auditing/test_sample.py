@@ -157,6 +157,7 @@ def test_infinite_values_leave_the_noise_unknown():
     assert not np.isnan(unshared_noise(found)).any()
 
 
+@pytest.mark.long
 def test_a_small_budget_trains_fewer_shadow_models_and_says_so():
     """8 at least, so that there are games; those that the settings ask for in any case."""
     small = {"budget": 1e-6, "attacks": ("lira",)}
@@ -221,6 +222,7 @@ def test_shadow_models_that_nobody_wants_are_not_said_to_be_beyond_the_budget():
         assert not any("which the budget" in line for line in result.not_tested)
 
 
+@pytest.mark.long
 def test_records_left_out_of_which_a_bound_is_known_are_not_said_to_exceed_the_limit():
     """Naive Bayes of 200 records, 20 left out one by one: a bound on the others' influence follows from its counts."""
     rng = np.random.default_rng(0)

@@ -44,6 +44,7 @@ def people(seed: int = 0) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], np.
     return {"train": (X[:N], y[:N]), "holdout": (X[N:], y[N:])}, y
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mixed", [pytest.param(np.arange(2 * N), marks=pytest.mark.slow), np.random.default_rng(1).permutation(2 * N)]
 )
@@ -381,6 +382,7 @@ def test_reference_models_of_other_sizes_have_a_tail_in_games(effect: float, ver
     assert games.tail.n_inside + games.tail.n_outside == 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("n", "n_seeds"), [(500, 4), (2000, 1)])
 def test_null_scores_with_enough_digits_pass_beside_reference_models(n: int, n_seeds: int) -> None:
     """No model knows its members; two models differ by 0.03 about a record, of which six decimals tell 30,000 parts.

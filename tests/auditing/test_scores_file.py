@@ -85,6 +85,7 @@ def nothing(seed: int, *, references: bool) -> Frames:
     return scores, others if references else None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("references", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_a_model_that_never_saw_the_members_gives_no_finding(tmp_path: Path, references: bool) -> None:
     """Of 20 audits none fails, and each attack's 95 % interval covers 0 in at least 15.
@@ -125,6 +126,7 @@ def audited_forest() -> tuple[AuditResult, Case, PredictionTable]:
     return own, case, table
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", ["csv", pytest.param("csv.gz", marks=pytest.mark.slow), "parquet"])
 def test_model_arrays_and_file_give_the_same_numbers(tmp_path: Path, ending: str) -> None:
     """A forest: audited as it is, by its probabilities and those of the shadow models of that audit, and from files."""
@@ -343,6 +345,7 @@ def test_classes_that_a_csv_file_reads_as_one_are_refused(tmp_path: Path, one: s
     assert read_scores(parquet, None, groups=(), name="m").train.labels.tolist() == [0, 1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "released", [ReleasedOutputs.BINNED, pytest.param(ReleasedOutputs.LABELS, marks=pytest.mark.slow)]
 )

@@ -92,6 +92,7 @@ SELECTED = make_pipeline(SelectKBest(k=1), LogisticRegression())
 GRID = np.linspace(-1, 1, 2001)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -185,6 +186,7 @@ def test_null_what_no_record_has_tells_nobody(model: Any) -> None:
     assert told_by(result) != STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "seed"),
     [
@@ -218,6 +220,7 @@ def test_regression_gate_and_report(tmp_path: Path) -> None:
     assert "the numbers that models of the learner store were looked for among the records" in render_html(document)
 
 
+@pytest.mark.long
 def test_persons_by_one_of_their_rows() -> None:
     table = people(1200)
     table["person"] = np.repeat(np.arange(300), 4)
@@ -226,6 +229,7 @@ def test_persons_by_one_of_their_rows() -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 def test_texts_are_passed_over() -> None:
     table = people(400, 3)
     table["town"] = np.random.default_rng(2).choice(["north", "south"], size=400)
@@ -235,6 +239,7 @@ def test_texts_are_passed_over() -> None:
     assert in_games(result).verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "step", [KBinsDiscretizer(8, quantile_method="inverted_cdf"), QuantileTransformer(n_quantiles=5)]
 )
@@ -343,6 +348,7 @@ def test_missing_numbers_go_where_the_tree_sends_them() -> None:
     assert found[[2, 3]].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -374,6 +380,7 @@ def test_what_a_search_found_is_fitted_again(name: str, other: str) -> None:
     assert in_games(audited(search, table)).verdict is (Verdict.FAILS if other == "median" else Verdict.PASSES)
 
 
+@pytest.mark.long
 def test_labels_that_are_stored() -> None:
     """A prediction bends at each label of a training record."""
     rng = np.random.default_rng(0)
@@ -397,6 +404,7 @@ def test_a_tree_behind_a_transformed_target() -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("loss", "n_trees"),
     [
@@ -480,6 +488,7 @@ def test_a_class_of_the_users_own_that_is_one_of_these(steps: Any) -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "model",
@@ -501,6 +510,7 @@ def test_null_what_no_output_reads_is_not_told(model: Any, seed: int) -> None:
     assert in_games(result).verdict is not Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "steps",
     [
@@ -523,6 +533,7 @@ def test_filled_in_means_of_numbers_that_many_have() -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 def test_null_codes_that_are_refused_hide_no_column() -> None:
     """The model takes no other code, and none of the numbers that are filled in."""
     table = people(400, 4, missing=0.05)
@@ -532,6 +543,7 @@ def test_null_codes_that_are_refused_hide_no_column() -> None:
     assert told_by(audited(make_pipeline(steps, LogisticRegression(C=0.1)), table)) != STORED
 
 
+@pytest.mark.long
 def test_a_bag_whose_members_get_some_of_the_columns() -> None:
     """They are passed over, as nothing says here which columns these are."""
     inner = make_pipeline(MEDIAN, KBinsDiscretizer(3, encode="ordinal"), LogisticRegression(C=0.1))
@@ -539,6 +551,7 @@ def test_a_bag_whose_members_get_some_of_the_columns() -> None:
     assert told_by(result) != STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "step",
@@ -612,6 +625,7 @@ def test_what_cannot_be_read_is_said() -> None:
     assert "cell 17" not in result.to_json()
 
 
+@pytest.mark.long
 def test_a_column_without_numbers_warns_of_nothing_and_loses_nothing() -> None:
     table = people(600)
     table["c3"] = np.nan

@@ -151,6 +151,7 @@ def test_the_rows_of_a_person_are_no_evidence_each():
     assert n_explained <= 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("model", "y"), [(DummyClassifier(), LABELS), (DummyRegressor(), VALUES)])
 def test_a_constant_passes_with_the_learner_that_makes_it(model, y):
     fitted = model.fit(X[:N_TRAIN], y[:N_TRAIN])

@@ -90,6 +90,7 @@ def test_with_an_encoder_that_ignores_unknown_categories_all_attacks_are_carried
     assert {"rmia", "lira", "distance"} < {attack.name for attack in result.attacks}
 
 
+@pytest.mark.long
 def test_the_person_without_whom_no_model_answers_has_no_pdtp_and_is_never_safe():
     every = replace(FEW, n_shadows=0, n_influence=None)
     result = audited(LogisticRegression(C=1e-4), *people(n=30), every)
@@ -162,6 +163,7 @@ def test_a_holdout_that_the_model_cannot_answer_about_is_bad_input():
     assert SECRET not in str(error.value)
 
 
+@pytest.mark.long
 def test_defences_and_explanations_go_on_too():
     train, holdout = people()
     what = subject(pipeline(GaussianNB()).fit(train.drop(columns="ill"), train.ill), train, holdout, target="ill")

@@ -50,6 +50,7 @@ def page(browser: Any, folder: Path) -> Iterator[Any]:
     context.close()
 
 
+@pytest.mark.long
 def test_the_page_opens_with_the_verdict_in_view(page):
     box = page.locator("#verdict").bounding_box()
     assert box["y"] + box["height"] < 900

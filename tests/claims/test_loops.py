@@ -98,6 +98,7 @@ def claim_of(defence: DpSgd) -> Claim:
     return Claim(4.0, 1e-5, noise=defence.noise, sampling=defence.sampling, steps=defence.n_steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("estimator", "part"),
     [

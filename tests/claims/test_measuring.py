@@ -37,6 +37,7 @@ def test_a_true_claim_is_not_refuted(claim):
     assert "verified" not in str(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("claim", "curve"), [(CLAIM, "(2, 1e-05)-differential"), (WITH_NOISE, "Gaussian noise of mu")])
 def test_a_false_claim_is_refuted_and_the_curve_named(claim, curve):
     scores, coins = game(1000, 6 * gaussian_mu(2.0, 1e-5))

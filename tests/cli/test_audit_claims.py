@@ -285,6 +285,7 @@ def test_a_claim_that_was_asked_for_and_is_not_there_cannot_tell(
         ReleaseGate().assert_passes("run")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seal", [pytest.param("as it is", marks=pytest.mark.slow), "deleted, and written by report"])
 def test_a_claim_that_was_deleted_or_changed_does_not_pass(cli: Callable, audit: Callable, seal: str) -> None:
     audit("--claim", CLAIM)

@@ -171,6 +171,7 @@ def silent_files(place: Path, *open_books: str) -> None:
         silent(path.read_bytes())
 
 
+@pytest.mark.long
 def test_an_audit_and_all_that_is_made_of_it(cli: Callable, folder: Path) -> None:
     printed = cli("audit", "audit.toml", "--run", "run")
     assert printed.code in (0, 1, 3), printed.err
@@ -201,6 +202,7 @@ def test_protect(cli: Callable, folder: Path) -> None:
     silent_files(folder / "safe", "ids.csv")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "function",
     [
@@ -222,6 +224,7 @@ def test_estimators_that_quote_records(cli: Callable, folder: Path, function: st
         silent_files(run, "ids.csv")
 
 
+@pytest.mark.long
 def test_worker_processes_are_as_silent(folder: Path) -> None:
     (folder / "audit.toml").write_text(FILES.replace("shadow_models = 4", "shadow_models = 40") + MINE.format("quiet"))
     code = "import sys; from leakgauge.cli.main import main; sys.exit(main(sys.argv[1:]))"

@@ -182,6 +182,7 @@ def test_canaries_of_one_training_are_not_many_models(cli: Callable, table: Path
     assert "--canaries is for many canaries of one training" in printed.err
 
 
+@pytest.mark.long
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     score=st.binary(max_size=60),
@@ -200,6 +201,7 @@ def test_anything_in_the_files_is_an_answer_or_one_line(cli: Callable, score: by
         assert printed.code != 2 or len(printed.err.strip().splitlines()) == 1, printed.err
 
 
+@pytest.mark.long
 def test_an_audit_with_a_claim(cli: Callable, write: Callable) -> None:
     """The claim is tested beside the audit: refuted it fails, whatever the audit finds."""
     write(

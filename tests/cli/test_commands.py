@@ -78,6 +78,7 @@ def test_again_the_same_bytes_and_nothing_is_trained(
     assert Path("run/result.json").read_bytes() == first
 
 
+@pytest.mark.long
 def test_the_default_folder_follows_from_the_inputs(cli: Callable, config: Written) -> None:
     path = config()
     cli("audit", path)
@@ -95,6 +96,7 @@ def test_two_at_a_time_in_one_folder_are_refused(cli: Callable, config: Written,
     assert "another audit is running" in printed.err
 
 
+@pytest.mark.long
 def test_several_models_and_a_choice_of_them(cli: Callable, config: Written) -> None:
     both = '[[models]]\nkind = "recipe"\nname = "naive-bayes"\n' + FOREST
     printed = cli("audit", config(models=both), "--run", "both")
@@ -122,6 +124,7 @@ edges = [18, 40, 60, 80]
 """
 
 
+@pytest.mark.long
 def test_hidden_columns_are_inferred_and_summed_up_in_a_line_each(cli: Callable, config: Written) -> None:
     printed = cli("audit", config(data=HIDDEN), "--run", "run")
     said = " ".join(printed.out.split())
@@ -140,6 +143,7 @@ def test_hidden_columns_are_inferred_and_summed_up_in_a_line_each(cli: Callable,
     assert f"Sensitive attributes to infer: town, age; about {n:,} queries to the model." in explained
 
 
+@pytest.mark.long
 def test_hidden_columns_may_be_chosen_on_the_command_line(cli: Callable, config: Written) -> None:
     cli("audit", config(data=HIDDEN), "--run", "run", "--attribute", "town", "--json")
     found = json.loads(Path("run/result.json").read_text())["audits"][0]["attributes"]
@@ -396,6 +400,7 @@ def test_explain_trains_few_models_and_writes_nothing(
     assert "a rough estimate from a few models trained now" in text
 
 
+@pytest.mark.long
 def test_explain_gives_a_reason_that_helps_or_none(cli: Callable, config: Written) -> None:
     """Bagged trees are trained one by one whatever comes before them: that another step is fitted is not the reason."""
     numbers = '[[data.columns]]\nname = "town"\nrole = "ignore"\n'
@@ -417,6 +422,7 @@ def test_explain_warns_of_a_coarse_solver(cli: Callable, config: Written, write:
     assert "Warning: The solver of LogisticRegression stops at a tolerance of 0.01, above 0.01/n" in text
 
 
+@pytest.mark.long
 def test_schemas_are_schemas_and_hold(cli: Callable, run: Path) -> None:
     for form in ("config", "result", "protection"):
         jsonschema.Draft202012Validator.check_schema(json.loads(cli("schema", form).out))
@@ -475,6 +481,7 @@ def test_ctrl_c_says_how_to_go_on(cli: Callable, config: Written, monkeypatch: p
     assert printed.err == "error: stopped; run the same command again to continue\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "columns", [60, pytest.param(80, marks=pytest.mark.slow), pytest.param(120, marks=pytest.mark.slow), 200]
 )
@@ -491,6 +498,7 @@ def test_no_line_is_wider_than_the_terminal(
         assert "\x1b" not in printed.out
 
 
+@pytest.mark.long
 def test_colour_on_a_terminal_that_wants_it(cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b[" in cli("audit", "audit.toml", "--run", "run").out
@@ -510,6 +518,7 @@ target_models = 5
 """
 
 
+@pytest.mark.long
 def test_properties_of_the_whole_are_played_about_and_summed_up(
     cli: Callable, config: Written, write: Callable
 ) -> None:

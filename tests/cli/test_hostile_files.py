@@ -82,6 +82,7 @@ def test_a_foreign_folder_is_no_place_for_training_of_defences(
     assert (state(foreign) if through_a_link else state(named / inside)) == before
 
 
+@pytest.mark.long
 def test_what_was_trained_for_defences_is_kept_private_and_used_again(
     cli: Callable, config: Written, tmp_path: Path
 ) -> None:
@@ -171,6 +172,7 @@ def test_a_chunk_that_is_a_link_is_made_again(foreign: Path, tmp_path: Path) -> 
 SHADOW = "open({!r}, 'w').close()\nraise ImportError('not the library')\n"
 
 
+@pytest.mark.long
 def test_files_beside_the_configuration_stand_in_for_no_library(config: Written, tmp_path: Path) -> None:
     """Neither in this process nor in workers; and the user's own module beside them is found by both."""
     place = tmp_path / "theirs"
@@ -227,6 +229,7 @@ def bomb(path: Path) -> None:
             parquet.write_table(pa.table({"a": np.zeros(9_000_000, np.int8), "y": np.zeros(9_000_000, np.int8)}), path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name",
     [

@@ -71,6 +71,7 @@ def harmless(text: str) -> None:
     assert "##vso[" not in text
 
 
+@pytest.mark.long
 def test_every_command(cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for command in (
         ["gate", "run"],

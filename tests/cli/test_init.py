@@ -159,6 +159,7 @@ def test_a_model_file_says_which_columns_are_features(cli: Callable, tmp_path: P
     assert cli("audit", out, "--run", "run", "--budget", "5s").code in (0, 1, 3)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(DATA is None, reason="LEAKGAUGE_DATA is not set")
 @pytest.mark.parametrize(
     ("file", "target", "person", "expected"),
@@ -272,6 +273,7 @@ def test_a_key_that_names_single_rows_or_lacks_values_says_not_whose_row_it_is(v
     assert found.role.value == "ignore"
 
 
+@pytest.mark.long
 def test_a_table_of_households_is_audited_by_household(cli: Callable, tmp_path: Path) -> None:
     """Each of 60 has 20 rows with one label: as written, the audit counts households; without them it says so."""
     rng = np.random.default_rng(0)

@@ -52,6 +52,7 @@ def test_a_file_without_a_learner_is_asked_alone(cli: Cli, model: None, config: 
     assert "The answers of Booster were taken for one probability for the second class." in str(result)
 
 
+@pytest.mark.long
 def test_a_learner_trains_the_shadow_models(cli: Cli, model: None, config: Written) -> None:
     code, _, err = cli("audit", config(models=FILE + LEARNER, data=DATA), "--run", "run")
     assert code in (0, 1, 3), err

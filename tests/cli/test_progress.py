@@ -14,6 +14,7 @@ import pytest
 Written = Callable[..., Path]
 
 
+@pytest.mark.long
 def test_quiet_prints_nothing_and_the_exit_code_counts(cli: Callable, config: Written) -> None:
     loud = cli("audit", config(), "--run", "run")
     quiet = cli("audit", config(), "--run", "run", "--quiet")
@@ -74,6 +75,7 @@ def test_a_log_file_says_what_was_wrong(cli: Callable, config: Written, tmp_path
     assert "--log-file" in printed.err
 
 
+@pytest.mark.long
 def test_protect_has_the_same_options(cli: Callable, config: Written, tmp_path: Path) -> None:
     log = tmp_path / "protect.log"
     given = ("protect", config(), "--defence", "labels-only", "--log-file", log)

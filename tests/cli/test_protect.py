@@ -49,6 +49,7 @@ def config(write):
     return lambda model: write(f"{model}.toml", CONFIG.replace("MODEL", model))
 
 
+@pytest.mark.long
 def test_every_defence_has_a_line_and_the_exit_code_is_that_of_the_best(cli, config, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "160")
     printed = cli("protect", config("decision-tree"), "--run", tmp_path / "kept")

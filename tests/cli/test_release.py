@@ -44,6 +44,7 @@ def test_a_release_that_cannot_be_made_is_one_line(
     assert not Path("model.skops").exists()
 
 
+@pytest.mark.long
 def test_a_recipe_that_is_released_knows_of_the_holdout_alone_what_it_must_know_beforehand(
     cli: Cli, tmp_path: Path
 ) -> None:

@@ -335,6 +335,7 @@ def told(name: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in UNLIKE else pytest.mark.slow) for name in STORIES]
 )

@@ -43,6 +43,7 @@ def keys(tmp_path: Path) -> tuple[Path, Path]:
     return private, public
 
 
+@pytest.mark.long
 def test_a_run_is_as_its_audit_left_it(cli: Callable, run: Path) -> None:
     printed = cli("verify", run)
     assert printed.code == 0
@@ -58,6 +59,7 @@ def test_others_check_the_sums_without_leakgauge(run: Path) -> None:
     assert len(done.stdout.splitlines()) == len(SEALED) - 1  # no claim was tested
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in SEALED if name != "claim.json"])
 def test_each_file_that_changes_is_named(cli: Callable, run: Path, name: str) -> None:
     path = run / name
@@ -70,6 +72,7 @@ def test_each_file_that_changes_is_named(cli: Callable, run: Path, name: str) ->
     assert (printed.code, name in ("result.json",)) in ((1, False), (2, True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "commands"),
     [
@@ -98,6 +101,7 @@ DECIDING = (["gate", "run"], ["report", "run", "--junit"], ["compare", "run", "r
 """Commands by which pipelines decide."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["result.json", "manifest.json"])
 def test_nothing_is_decided_by_a_file_that_was_changed(cli: Callable, run: Path, name: str) -> None:
     decided = [cli(*command).code for command in DECIDING]
@@ -113,6 +117,7 @@ def test_nothing_is_decided_by_a_file_that_was_changed(cli: Callable, run: Path,
     assert cli("report", "run").code == 0
 
 
+@pytest.mark.long
 def test_a_result_of_another_folder_does_not_decide(cli: Callable, run: Path) -> None:
     """Not with its checksums either, beside what else the folder has; alone it may stand anywhere."""
     verdict = cli("gate", "run").code
@@ -132,6 +137,7 @@ def test_a_result_of_another_folder_does_not_decide(cli: Callable, run: Path) ->
     assert verdict != 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "damage", "said"),
     [
@@ -160,6 +166,7 @@ def test_a_report_says_what_is_broken_and_does_not_seal_it(
         assert (printed.code, printed.out.splitlines()[0]) == (1, f"{name}: {said} since the audit")
 
 
+@pytest.mark.long
 def test_a_report_that_was_changed_is_written_again(cli: Callable, run: Path) -> None:
     (run / "report.html").write_text("nothing")
     assert "report.html" in cli("report", run).err
@@ -172,6 +179,7 @@ def test_a_report_is_not_written_beside_damaged_sums(cli: Callable, run: Path) -
     assert (printed.code, "is damaged; run the audit again" in printed.err) == (2, True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sums", ["as they are", "nonsense\n"])
 def test_the_audit_again_seals_all_that_it_writes(cli: Callable, run: Path, sums: str) -> None:
     for name in ("result.json", "ids.csv"):
@@ -188,6 +196,7 @@ def test_a_file_that_joins_is_named(cli: Callable, run: Path) -> None:
     assert (printed.code, printed.out.splitlines()[0]) == (1, "claim.json: added since the audit")
 
 
+@pytest.mark.long
 def test_a_verdict_that_the_numbers_do_not_give_is_said_though_the_sums_are_right(cli: Callable, run: Path) -> None:
     document = json.loads((run / "result.json").read_text())
     right = document["verdict"]
@@ -200,6 +209,7 @@ def test_a_verdict_that_the_numbers_do_not_give_is_said_though_the_sums_are_righ
     assert f"which is {right}" in printed.out or right == "passes"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["", "nonsense\n", "0  ../outside\n", "\xff"])
 def test_damaged_sums_are_an_error(cli: Callable, run: Path, text: str) -> None:
     (run / CHECKSUMS).write_text(text, encoding="latin-1")
@@ -212,6 +222,7 @@ def test_damaged_sums_are_an_error(cli: Callable, run: Path, text: str) -> None:
     assert "leakgauge report" in " ".join(printed.err.split())
 
 
+@pytest.mark.long
 def test_a_signature_holds_for_its_key_and_its_files(cli: Callable, run: Path, keys: tuple[Path, Path]) -> None:
     private, public = keys
     assert "none, or not by this key" in cli("verify", run, "--key", public).out
@@ -230,6 +241,7 @@ def test_a_signature_holds_for_its_key_and_its_files(cli: Callable, run: Path, k
     assert cli("verify", run, "--key", public).code == 1
 
 
+@pytest.mark.long
 def test_a_signature_by_another_key_or_of_another_run_does_not_hold(
     cli: Callable, run: Path, keys: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -247,6 +259,7 @@ def test_a_signature_by_another_key_or_of_another_run_does_not_hold(
     assert cli("verify", run, "--key", public).code == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("content", [b"", b"no key", None])
 def test_what_is_no_key_is_refused(cli: Callable, run: Path, tmp_path: Path, content: bytes | None) -> None:
     pytest.importorskip("cryptography")
@@ -279,6 +292,7 @@ def test_a_finding_that_was_made_to_pass_is_said_though_the_sums_are_right(cli: 
     assert "other verdicts than its numbers give" in printed.out
 
 
+@pytest.mark.long
 def test_a_report_that_comes_out_the_same_keeps_its_signature(
     cli: Callable, run: Path, keys: tuple[Path, Path]
 ) -> None:

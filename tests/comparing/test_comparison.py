@@ -162,6 +162,7 @@ def test_the_same_records_are_exposed_again() -> None:
 # ------------------------------------------------------------ going on
 
 
+@pytest.mark.long
 def test_a_comparison_that_stopped_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"models": {**TREE, "bayes": GaussianNB()}, "attacks": ["gap", "lira", noise, "error-both-known"]}
     options |= {"seeds": [0, 1]}

@@ -69,6 +69,7 @@ def test_an_audit_is_not_worse_than_itself_where_it_passes(written: Written) -> 
     assert all(one.difference is None or one.difference.value == 0 for one in found.findings)
 
 
+@pytest.mark.long
 def test_an_audit_that_cannot_tell_is_not_worse_than_one_that_is_the_same_in_every_number(written: Written) -> None:
     """Trained anew on the same records it is the same model; any number that differs may be of another one."""
     strict = ReleaseRule(dtp=None, advantage=0.01)
@@ -254,6 +255,7 @@ def test_a_new_model_that_does_not_pass_is_not_passed_over(
     assert compare_runs(before, written("third", called(passing, "a"), called(passing, "c"))).change is Change.NOT_WORSE
 
 
+@pytest.mark.long
 def test_logistic_regression_on_other_records_with_the_margin(written: Written) -> None:
     """Two versions on different records: the largest PDTP differs a little, and is below the limit."""
     rule = ReleaseRule(advantage=0.9)

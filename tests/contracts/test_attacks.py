@@ -592,6 +592,7 @@ QUICK = [(attack, kind) for attack, kind in CASES if attack.name not in {"shadow
 NULLS = [(attack, kind, None) for attack, kind in CASES] + [(attack, kind, 0.5) for attack, kind in QUICK]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("attack", "kind", "grid"),
     [

@@ -294,6 +294,7 @@ def test_shadow_models_have_scikit_learns_law(engine):
         assert abs(z_of(a, b)) < 4.5
 
 
+@pytest.mark.long
 def test_models_without_a_record_have_the_law_of_refits(engine):
     """Skipped in place or removed from the table: the record's own log-probabilities, over independent seeds.
 
@@ -425,6 +426,7 @@ def test_large_networks_are_trained_a_few_at_a_time(engine, monkeypatch):
             np.testing.assert_array_equal(engine.prepare(part).all().answers, whole)
 
 
+@pytest.mark.long
 def test_workers_change_nothing(engine):
     """Nor does the run folder."""
     job = left_out_job(few(max_iter=3), data_set("two"), np.arange(120))

@@ -124,6 +124,7 @@ def test_a_range_that_lacks_a_column_proves_nothing() -> None:
     assert bound is None or bound.covers != "every query"
 
 
+@pytest.mark.long
 def test_an_audit_passes_by_proof_where_queries_are_clipped() -> None:
     """The same model without the clipping cannot tell, as some far query may move by any amount."""
     rng = np.random.default_rng(1)

@@ -122,6 +122,7 @@ def test_the_bins_of_losses_are_fine_enough():
     assert losses(probability, n_steps, noise, REPLACE).get_delta(0.0) == pytest.approx(2 * ndtr(mu / 2) - 1, rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "share", [pytest.param(0.5, marks=pytest.mark.slow), 0.3, pytest.param(0.8, marks=pytest.mark.slow)]
 )
@@ -135,6 +136,7 @@ def test_eta_by_two_roads(share):
     assert defence.accuracy == pytest.approx(max(share, 1 - share) + 0.05, abs=2e-4)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("share", [0.5, 10 / 12])
 def test_the_advantage_is_bounded_whatever_the_share(share):
     """Two Gaussians, 2 sqrt(T) / s apart, in total variation; an eta at 10 of 12 allows more of it."""
@@ -151,6 +153,7 @@ def test_the_noise_for_eta_in_closed_form():
     assert defence.noise == pytest.approx(2 * 3 / (2 * ndtri(0.55)), rel=2e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "adjacency",
     [
@@ -365,6 +368,7 @@ CANARY = np.array([100.0, 0.0])
 """At the start its gradient is longer than the clip, and in a direction of its own."""
 
 
+@pytest.mark.long
 def test_an_audit_finds_no_more_than_was_promised():
     """Confidence 0.999, so that a false alarm has probability 0.001; with a fifth of the noise it is caught."""
     defence = DpSgd(10, epsilon=1.0, delta=1e-3, epochs=2, batch=10, rate=0.01)
@@ -386,6 +390,7 @@ def test_an_audit_of_nothing_finds_nothing():
     assert epsilon_clopper_pearson(first, second, thresholds=thresholds, confidence=0.999).low == 0.0
 
 
+@pytest.mark.long
 def test_eta_is_what_an_attack_on_opposite_records_reaches():
     """Two records with opposite gradients, one step: the best attack is right in ``1/2 + eta`` of 2 x 800 models.
 
@@ -419,6 +424,7 @@ def test_models_answer_as_undefended_ones_do(records, learner):
     assert (logs.argmax(axis=1) == records.labels).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "learner",
     [

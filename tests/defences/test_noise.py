@@ -22,6 +22,7 @@ NUMBERS = Records.from_arrays(X, X @ [1.0, 2.0] + rng.normal(size=60))
 LINEAR, RIDGE = SklearnLearner(LogisticRegression()), SklearnLearner(Ridge())
 
 
+@pytest.mark.long
 def test_the_noise_is_that_of_the_law():
     """1,000 models of one training set: deviations within 10 % (4.5 standard errors; a wrong factor is far outside)."""
     learner = ParameterNoise(NUMBERS, 30, eta=0.2, n_splits=32).apply(RIDGE)
@@ -48,6 +49,7 @@ def test_less_eta_takes_more_noise():
     assert (small.deviations > 1.5 * large.deviations).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [2, 6, pytest.param(10, marks=pytest.mark.slow)])
 def test_no_attack_has_a_larger_advantage_than_promised_however_many_are_members(k):
     """Ridge regression with one coefficient, k of 12 records, all training sets and all noise: the exact best attack.

@@ -61,6 +61,7 @@ def answered(model, records):
     return answers(model, X, len(records.schema.classes))
 
 
+@pytest.mark.long
 @each
 def test_a_release_is_no_seed_of_anybodys(case):
     """Neither of the seeds that people try first, nor the same twice, even where generators were seeded before."""
@@ -166,6 +167,7 @@ def noting():
     return Noting()
 
 
+@pytest.mark.long
 def test_noise_on_parameters_covers_no_notes_that_a_module_keeps():
     pytest.importorskip("torch")
     NOTES.clear()

@@ -225,6 +225,7 @@ def audits() -> dict[tuple[str, str], dict[str, Any]]:
     return {}
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("kind", "way"),

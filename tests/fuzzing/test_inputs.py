@@ -44,6 +44,7 @@ def tried(surface: str, n: int) -> Counter[str]:
     return Counter(cases.try_case(surface, Random(f"{surface}:{FIRST + k}")).ended for k in range(n))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("surface", FEW)
 def test_a_few_cases(surface: str) -> None:
     assert tried(surface, FEW[surface]).total() == FEW[surface]

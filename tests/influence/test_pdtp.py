@@ -258,6 +258,7 @@ def test_repeats_average_over_seeds():
     np.testing.assert_array_equal(more.values, per_seed.mean(axis=0))
 
 
+@pytest.mark.long
 def test_a_second_look_finds_nothing_in_noise():
     """Null: 60 second looks at a learner that ignores its data; each fails at 1.0 with probability below 2.5 %.
 
@@ -290,6 +291,7 @@ def test_a_second_look_finds_what_is_there():
         assert estimate.low > 1.5
 
 
+@pytest.mark.long
 def test_intervals_of_log_ratios_cover():
     """1,000 intervals at 95 % for means of 16 uniform draws; fewer than 914 cover with probability below 1e-6."""
     draw = np.random.default_rng(0)

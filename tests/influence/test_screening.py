@@ -98,6 +98,7 @@ def test_most_records_need_not_be_left_out(name):
     assert found.n_exact < 100
 
 
+@pytest.mark.long
 def test_if_it_must_stop_early_it_says_what_the_rest_cannot_exceed():
     records, learner = Records.from_arrays(*DATA["categories"]), SklearnLearner(LogisticRegression(C=10.0))
     exact = pdtp(learner, records, seed=0).values

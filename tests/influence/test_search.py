@@ -130,6 +130,7 @@ def test_what_is_found_is_what_the_models_answer():
         assert ratios[found.labels[place]] == ratios.max()
 
 
+@pytest.mark.long
 def test_it_stays_below_the_bound_of_logistic_regression_and_comes_near():
     learner = SklearnLearner(LogisticRegression())
     records = Records.from_arrays(X[:, :3], RECORDS.labels)

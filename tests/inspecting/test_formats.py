@@ -99,6 +99,7 @@ def test_a_booster_and_its_clean_copy(library):
     np.testing.assert_allclose(made.model.predict_proba(X), model.predict_proba(X), rtol=1e-14)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("library", "suffix"), FILES)
 def test_a_file_of_a_booster_and_its_clean_copy(library, suffix, tmp_path):
     model = booster(library)

@@ -183,6 +183,7 @@ def answers_without_leak(seed, n_pairs=6, n=40):
     return table, np.zeros(n, dtype=np.int64)
 
 
+@pytest.mark.long
 def test_null_the_strongest_attack_for_each_record_is_right_half_of_the_time():
     """300 tables: the mean accuracy is 0.5 within 4 standard errors (0.001 each, from the tables' own spread).
 
@@ -267,6 +268,7 @@ def test_against_a_constant_model_nobody_wins():
         assert game.tpr.value == pytest.approx(game.fpr.value)
 
 
+@pytest.mark.long
 def test_null_the_interval_holds_nothing_19_times_of_20():
     """60 games against models that look at nothing: at most 11 intervals of each attack leave out 0.
 

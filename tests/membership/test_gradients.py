@@ -54,6 +54,7 @@ def unlike(seed, n=1000):
 # Null.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("regression", "has_shadows"),
     [
@@ -188,6 +189,7 @@ def test_a_model_whose_answers_about_a_record_show_little_of_it_is_seen():
     assert max(found.values()) < 0.12
 
 
+@pytest.mark.long
 def test_an_audit_of_it_fails_also_as_a_function():
     X, y = unlike(2)
     model = LogisticRegression(C=1e-3, max_iter=5000).fit(X[:500], y[:500])

@@ -179,6 +179,7 @@ def test_the_advantage_is_that_of_so_many_parameters(model, n, n_in):
     assert 0.65 * theory < found < theory + 0.03
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("load", "n", "model", "least", "others"),
     [
@@ -495,6 +496,7 @@ def test_models_without_records_about_some_of_the_candidates():
 # Whole audits.
 
 
+@pytest.mark.long
 def test_an_audit_fails_what_passed():
     X, y = load_breast_cancer(return_X_y=True)
     rows = np.random.default_rng(1).permutation(len(y))[:560]
@@ -510,6 +512,7 @@ def test_an_audit_fails_what_passed():
     assert attack.games.pool.low > 0.3
 
 
+@pytest.mark.long
 def test_a_report_says_where_it_could_not_be_carried_out():
     X, y = drawn(120, 3, 0)
     data = {"train": (X[:60], y[:60]), "holdout": (X[60:], y[60:]), "progress": False}
@@ -527,6 +530,7 @@ def test_a_report_says_where_it_could_not_be_carried_out():
     assert any("Influence (all outputs)" in one for one in some.not_tested), "left out by the settings"
 
 
+@pytest.mark.long
 def test_copies_and_unequal_numbers_of_rows(monkeypatch):
     """All copies of one record, or rows of one person, move a model by their number: as many of each are left out."""
     X, y = drawn(80, 3, 0, regression=True)

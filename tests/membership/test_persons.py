@@ -161,6 +161,7 @@ def test_persons_too_few_to_be_halved_are_judged_by_what_rows_show():
         assert len(np.unique(called[fold])) == 1
 
 
+@pytest.mark.long
 def test_null_no_row_is_remembered():
     """40 audits: the mean advantage is within four standard errors, 0.045 each by the binomial law, of 0."""
     advantages = []

@@ -335,6 +335,7 @@ def test_what_no_other_attack_sees(model, n, regression, least):
     assert played(model, X, y) > least
 
 
+@pytest.mark.long
 def test_an_audit_fails_neighbours_whose_number_was_searched_for():
     X, y = drawn(600, 5, 7)
     search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [40, 60]}, cv=3)
@@ -447,6 +448,7 @@ def test_null_of_blocks_and_of_neighbours_at_the_same_distance(monkeypatch, mode
     nothing_is_found(model, steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [pytest.param((1, 1), marks=pytest.mark.slow), (5, 2)])
 def test_null_of_copies_and_of_persons_with_other_numbers_of_rows(rows):
     """30 audits of models of other records that were drawn as often, or of persons with as many rows."""

@@ -55,6 +55,7 @@ def booster(library, kind):
 FORMS = [("xgboost", ".ubj"), ("xgboost", ".json"), ("lightgbm", ".txt"), ("catboost", ".cbm")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize(("library", "ending"), FORMS)
 def test_a_file_tells_what_the_object_tells(library, ending, kind, tmp_path):
@@ -274,6 +275,7 @@ def test_a_number_at_which_lightgbm_ends_the_process(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("library", "ending"), [*FORMS, ("onnx", ".onnx")])
 def test_a_truncated_file_is_one_clear_error(library, ending, tmp_path, capfd):
     path: Path = tmp_path / f"model{ending}"
@@ -500,6 +502,7 @@ def test_a_probability_is_taken_for_one_however_unlikely_it_makes_the_labels(lib
     assert "that the columns are those that the model takes, in their order" in found.note
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", ENDINGS)
 def test_columns_in_another_order_than_the_file_names_them_are_refused(library, tmp_path):
     pandas = pytest.importorskip("pandas")
@@ -513,6 +516,7 @@ def test_columns_in_another_order_than_the_file_names_them_are_refused(library, 
     assert subject(function, table[:60], table[60:], target="y").model is not None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", ENDINGS)
 def test_more_columns_than_a_file_takes_are_told_with_their_names(library, tmp_path):
     pandas = pytest.importorskip("pandas")
@@ -541,6 +545,7 @@ def test_an_objective_of_the_users_is_not_taken_for_the_one_that_the_file_names(
         answering(load_estimator(saved(regressor, "xgboost", tmp_path)), Records.from_arrays(X, words))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])
 def test_names_with_spaces_are_compared_as_lightgbm_writes_them(library, tmp_path):
     pandas = pytest.importorskip("pandas")

@@ -39,6 +39,7 @@ shadow_models = 0
 """
 
 
+@pytest.mark.long
 def test_an_audit_needs_nothing_that_windows_lacks(tmp_path):
     (tmp_path / "audit.toml").write_text(CONFIG)
     command = [sys.executable, "-c", ABOARD, "audit", "audit.toml", "--run", "run"]

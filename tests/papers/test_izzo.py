@@ -149,6 +149,7 @@ PRINTED = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("moment", "d", "expected"),
     [

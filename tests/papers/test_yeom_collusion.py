@@ -165,6 +165,7 @@ def on_digits(estimator, split):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("estimator", "expected"), REFERENCES)
 def test_reference_results_on_digits(estimator, expected):
     """The mean of five splits to 0.02, and so the advantage; false positives to 0.003 (expected 0.001).

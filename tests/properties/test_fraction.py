@@ -119,6 +119,7 @@ def played(learner, sides, game, attack, seed, n_targets):
     return [prepared.read(row) for row in told], sides.owner.share(sets)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "answers", [pytest.param(AnswerKind.LABELS, marks=pytest.mark.slow), AnswerKind.PROBABILITIES], ids=str
 )

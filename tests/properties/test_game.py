@@ -19,6 +19,7 @@ from leakgauge.training import SklearnLearner
 REFERENCE = PropertyAttack(n_ensemble=100, n_queries=300, n_shadow=100)
 
 
+@pytest.mark.long
 def test_without_poison_the_random_bit_cannot_be_told(two_sides, learner):
     """40 games: at least 35 of their 95 % intervals hold 1/2.
 

@@ -77,6 +77,7 @@ PROTECTED = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if i % 2 == 0 else pytest.mark.slow) for i, name in enumerate(PROTECTED)]
 )
@@ -113,6 +114,7 @@ def test_a_random_state_of_the_learner_is_not_that_of_the_release(model: Any, tm
     assert (one.predict_proba(X) != other.predict_proba(X)).any()
 
 
+@pytest.mark.long
 def test_no_two_releases_have_the_same_noise(tmp_path: Path) -> None:
     pytest.importorskip("skops")
     made = [released(LogisticRegression(), noise, tmp_path / f"{i}.skops") for i in range(2)]
@@ -152,6 +154,7 @@ def test_what_prediction_needs_of_single_records_is_told(tmp_path: Path) -> None
     assert any(one.kind.value == "stored rows" and one.needed for one in found.inspection.findings)
 
 
+@pytest.mark.long
 def test_the_state_of_a_module(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("safetensors")

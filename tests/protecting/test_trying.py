@@ -143,6 +143,7 @@ def test_labels_by_the_audit_or_by_the_learner_are_the_same():
     assert short.verdict is slow.verdict
 
 
+@pytest.mark.long
 def test_the_cheapest_that_passes():
     """Five binary columns, 2,000 records: smoothed naive Bayes passes by a proof; so no change is the cheapest."""
     codes = rng.integers(0, 2, size=(4000, 5)).astype(float)
@@ -386,6 +387,7 @@ def test_the_defaults_follow_the_rule():
     assert len({one.name for one in default_defences(LINEAR, Settings())}) == 11
 
 
+@pytest.mark.long
 def test_no_more_records_are_left_out_than_there_is_time_for(monkeypatch):
     """Where each takes a model; the rule is then not kept for all that was measured."""
     monkeypatch.setattr(trying, "MOST_REFITS", 10)
@@ -407,6 +409,7 @@ def test_attacks_know_the_defence():
         assert found[name].result.method["shadow_engine"] == "refit"
 
 
+@pytest.mark.long
 def test_fine_bins_are_no_help_against_attacks_that_know_them():
     """Bins of 0.01 round the shares of 10 trees a little and tell them apart as before. An attack that holds its own
     models' answers as they were against bins would see a difference everywhere, and be fooled by it.

@@ -114,6 +114,7 @@ def test_adult(get):
     assert schema.decode_labels(adult.records.labels[-1:]).tolist() == [">50K"]
 
 
+@pytest.mark.long
 def test_census_income(get):
     census = get("census-income")
     train, test = census.records[:199_523], census.records[199_523:]

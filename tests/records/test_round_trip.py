@@ -277,6 +277,7 @@ rows = st.lists(
 ).filter(lambda rows: any(row[2] is not None for row in rows))
 
 
+@pytest.mark.long
 @settings(derandomize=True, deadline=None, max_examples=30)
 @given(rows, st.randoms(use_true_random=False))
 def test_any_table_goes_there_and_back_through_every_table_type(rows, random):

@@ -122,6 +122,7 @@ def test_a_fragment_is_small_and_says_the_verdict(results):
         assert said in text
 
 
+@pytest.mark.long
 def test_hostile_names_stay_text_and_are_cut_off(results):
     failing = results["failing"]
     findings = [replace(one, measure=HOSTILE, reason=HOSTILE) for one in failing.findings]

@@ -65,6 +65,7 @@ def test_the_secrets_are_what_they_are_called(people):
     assert bit.of(records).tolist() == with_random_bit(people, seed=3)[1].of(records).tolist()
 
 
+@pytest.mark.long
 def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
     """15 targets of each frequency, so 30 guesses. Who guesses is right about 24 or more with probability 0.0007, and
     about fewer than 6 or more than 24 with 0.0003; an attack that is right 94 times in 100, which is the least that the
@@ -92,6 +93,7 @@ def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
     assert "<svg" in found.plot
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_table(people):
     tiny = dataclasses.replace(TINY, n_targets=5)
     once, again = (chase_table_3.reproduced(people, tiny, lines(GENDER)[1:2], seed=1) for _ in range(2))

@@ -15,6 +15,7 @@ TRAINS = [
 """Those whose first models are trained within seconds; some train none, or each by itself."""
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("published_data")
 @pytest.mark.parametrize(
     "experiment",

@@ -87,6 +87,7 @@ def test_a_small_run_has_every_row_and_mechanism():
     assert found.to_dict() == again.to_dict()
 
 
+@pytest.mark.long
 def test_section_5_2_agrees_with_an_independent_computation():
     """Where noise is nearly all of an error, 20,000 records for 500,000 make it five times as large: 12 runs.
 

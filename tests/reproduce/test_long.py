@@ -48,6 +48,7 @@ def noise():
     return Records.from_arrays(rng.integers(0, 2, (400, 40)).astype(float), rng.integers(0, 2, 400))
 
 
+@pytest.mark.long
 def test_the_stand_in_for_purchase_is_like_purchase():
     records = purchase_like()
     assert records.features.shape == (10_000, 836)
@@ -57,6 +58,7 @@ def test_the_stand_in_for_purchase_is_like_purchase():
     assert purchase_like() is records
 
 
+@pytest.mark.long
 def test_the_stand_in_for_purchase_is_always_the_same():
     np.testing.assert_array_equal(purchase_like.__wrapped__().labels, purchase_like().labels)
 
@@ -210,6 +212,7 @@ def test_table_1_has_all_three_attacks_and_their_order():
     assert found.plot.count("<g ") == 3
 
 
+@pytest.mark.long
 def test_figures_1_and_2_hold_what_the_paper_says_about_their_clouds():
     wanted = ((NETWORK, PURCHASE_LIKE),)
     first, second = tiny(long_figure_1, wanted), tiny(long_figure_2, wanted)

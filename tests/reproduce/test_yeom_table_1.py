@@ -115,6 +115,7 @@ def test_the_shadow_finds_what_a_threshold_cannot_say():
     assert success(one.by_shadow(seed=0))["advantage"].low > 0.8
 
 
+@pytest.mark.long
 def test_a_network_that_learned_its_images_by_heart_gives_them_away(overfitted):
     """The known direction: members have the smaller losses. 200 images of either sort; 0 is some 4 standard errors off.
 

@@ -226,6 +226,7 @@ def test_an_edited_file_is_not_taken_for_the_code_that_runs(load: Load, tmp_path
     assert names(module) == first
 
 
+@pytest.mark.long
 def test_another_process_finds_the_same_names(load: Load, tmp_path: Path) -> None:
     first = names(load())
     code = "import sys; sys.path.insert(0, sys.argv[1]); import own_code; from test_fingerprints import names; "

@@ -47,6 +47,7 @@ def test_the_table_equals_the_plain_loop():
     np.testing.assert_array_equal(table.members, HALVES.members)
 
 
+@pytest.mark.long
 def test_numbers_do_not_depend_on_the_workers():
     alone = train_many(FOREST, RECORDS, HALVES, seed=3)
     together = train_many(FOREST, RECORDS, HALVES, seed=3, execution=Execution(workers=2))

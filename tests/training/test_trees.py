@@ -406,6 +406,7 @@ def test_full_trees_fit_as_well_and_are_about_as_large_as_those_of_scikit_learn(
     assert abs(ours / theirs - 1) < 0.03
 
 
+@pytest.mark.long
 def test_forests_lose_as_much_as_those_of_scikit_learn_in_and_out_of_the_training_set():
     """The mean squared error of 30 pairs of forests, in and out, compared by two paired t-tests.
 

@@ -71,6 +71,7 @@ def test_where_stillness_is_only_seen_it_is_said():
 PROMISED = [(Swap(), "swap"), (Tight(), "tight"), (TightGaussian(), "Gaussian"), (Tight(moment=1.0), "first moments")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind",
     [
@@ -267,6 +268,7 @@ def test_noise_shaped_by_the_curvature_keeps_the_promise(eta):
     assert np.mean(halved) > 0.5
 
 
+@pytest.mark.long
 def test_noise_shaped_by_the_curvature_moves_scores_less():
     """Of people of the pool, where columns nearly say the same: by half of what independent noise does."""
     algorithm = related(200, 6, rng(2))

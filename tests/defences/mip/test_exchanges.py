@@ -217,6 +217,7 @@ def test_the_confidence_of_exchanges_holds(size):
     assert np.median(found) < 2 * needed  # and it is not enough by being absurd
 
 
+@pytest.mark.long
 def test_the_confidence_of_removals_holds():
     """The same for pairs of leave-one-out models, against the enumerated bound of two removals."""
     tabled = pools.Tabled(pools.random_pool("logistic", 8, 2, np.random.default_rng(6)), 4, removals=True)

@@ -350,6 +350,7 @@ def test_the_law_of_six_is_the_printed_one():
         assert float(law[threshold]) == pytest.approx(share, abs=5e-7)
 
 
+@pytest.mark.long
 def test_roots_follow_the_law_of_six():
     """8,000 trees, chi2 on 7 degrees of freedom at level 1e-4; a Poisson bootstrap is rejected (fault c).
 
@@ -486,6 +487,7 @@ MORE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "data"), [pytest.param(*pair, marks=() if pair in PAIRS[:2] else pytest.mark.slow) for pair in PAIRS]
 )
@@ -519,6 +521,7 @@ def but(forest, **changes):
     return replace(forest, rules=replace(forest.rules, **changes))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, marks=() if i % 2 == 0 else pytest.mark.slow) for i, fault in enumerate(FAULTS)]
 )

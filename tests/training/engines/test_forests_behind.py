@@ -185,6 +185,7 @@ def test_a_record_that_is_left_out_changes_what_it_changes(name):
     assert 0 < moved[0] < 0.5 * moved[1]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if i % 2 == 0 else pytest.mark.slow) for i, name in enumerate(FORESTS)]
 )

@@ -456,6 +456,7 @@ def check(found, expected):
 # ---------------------------------------------------------------- null
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "factory", [tanh, pytest.param(layer_norm, marks=pytest.mark.slow), pytest.param(Odd, marks=pytest.mark.slow)]
 )

@@ -210,6 +210,7 @@ class Twin:
         return sum(int(self.counts[i]) * self.y[i] for i in rows) ** 2 / total
 
 
+@pytest.mark.long
 @needs_loops
 @pytest.mark.parametrize("data", [*TABLES, "wide", "flags", "sparse"])
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -253,6 +253,7 @@ def test_changes_too_wild_for_single_precision_are_not_a_number():
     assert np.isnan(found).tolist() == [[False, True, True]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", [np.float32, pytest.param(np.float64, marks=pytest.mark.slow)])
 def test_sums_by_records_and_what_they_may_be_off(dtype):
     p, removed = problem(10.0, ONE_HOT, NOISY), np.arange(0, 600, 5)

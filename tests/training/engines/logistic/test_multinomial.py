@@ -440,6 +440,7 @@ def test_chunks_in_one_or_two_processes_give_the_same_bits(monkeypatch):
     np.testing.assert_array_equal(one.answers, two.answers)
 
 
+@pytest.mark.long
 def test_sparse_features_are_those_of_dense_ones():
     rng = np.random.default_rng(9)
     X = rng.choice(["red", "green", "blue"], (60, 2)).astype(object)
@@ -555,6 +556,7 @@ def test_four_people_of_location30():
     np.testing.assert_allclose(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set location30: set LEAKGAUGE_DATA")
 def test_newtons_steps_do_not_go_back_and_forth():
     """The first 1,200 people of location30: whole steps from the start would swing between two values for ever."""
