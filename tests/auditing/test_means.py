@@ -467,7 +467,7 @@ def test_null_coefficients_beside_a_forest() -> None:
 
 
 def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:
-    assert in_games(TownsMean(), towns(1000, 0, small=0.2, together=30)).verdict is Verdict.FAILS
+    assert in_games(TownsMean(), towns(1000, 0, small=0.2, together=20)).verdict is Verdict.FAILS
 
 
 @pytest.mark.long

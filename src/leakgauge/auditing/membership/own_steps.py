@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.membership.means import groups_of, sums_off
 from leakgauge.auditing.membership.shares import shares
-from leakgauge.auditing.membership.sums import LARGEST_LOG, Sum, scores_of_sums
+from leakgauge.auditing.membership.sums import LARGEST_LOG, MOST_GUESSED, Sum, scores_of_sums
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
 
@@ -110,7 +110,8 @@ def scores_of_own_means(
     own_numbers = [seen.matrix[:, place] for place in most_first[:MOST_WITH_MEANS]]
     for place, numbers in zip(most_first, own_numbers, strict=False):
         for which, told in _told_by_lines(step, seen, place, numbers):
-            yield which, scores_of_sums(_sums_told(numbers, *groups_of(told)), len(seen))
+            sums = _sums_told(numbers, *groups_of(told))
+            yield which, scores_of_sums([one for one in sums if len(one.rows) <= MOST_GUESSED], len(seen))
     of_labels, everyones = (_as_quantity(some, fitted_to) for some in (labels, fitted_to))
     smoothing = {0.0, *(float(one) for one in step.get_params(deep=False).values() if _is_smoothing(one))}
     looked_up = _output(step, seen.table)
@@ -121,7 +122,7 @@ def scores_of_own_means(
         sums = [one for numbers in (*own_numbers, of_labels) for one in _sums_told(numbers, groups, means)]
         for smooth in smoothing:
             sums += sums_off(of_labels, groups, means, smooth, float(everyones.mean()))
-        yield which, scores_of_sums([one for one in sums if len(one.rows) > 1], len(seen))
+        yield which, scores_of_sums([one for one in sums if 1 < len(one.rows) <= MOST_GUESSED], len(seen))
 
 
 def _sums_told(numbers: Floats, groups: Indices, told: Floats) -> Iterator[Sum]:

@@ -34,6 +34,7 @@ from leakgauge.auditing.membership.means import (
 )
 from leakgauge.auditing.membership.own_steps import moved_output, scores_of_own_means
 from leakgauge.auditing.membership.sums import (
+    MOST_GUESSED,
     MOST_ROWS,
     Gradients,
     Penalty,
@@ -106,7 +107,7 @@ class Summed(NamedTuple):
         last = answering(fitted)
         if self.kind is AnswerKind.VALUES and hasattr(fitted, "predict"):  # not the steps before alone
             equal = sums_off(self.labels.astype(np.float64), *groups_of(np.ravel(fitted.predict(self.seen.table))))
-            yield self._in_sums((one for one in equal if len(one.rows) > 1), 0.0)
+            yield self._in_sums((one for one in equal if 1 < len(one.rows) <= MOST_GUESSED), 0.0)
         for place in walk(fitted, self.seen, lambda place: not (_selects(place.value) or is_encoder(place.value))):
             part = place.value
             if place.seen is None or not has_learned(part) or not _alone(place):

@@ -21,6 +21,9 @@ from leakgauge.arrays import Floats, Indices
 MOST_TOGETHER, MOST_ROWS = 40, 400
 """Candidates in a sum, of more there are too many choices; and their rows, where persons have several."""
 
+MOST_GUESSED = 24
+"""The same where it is not known that there is a sum at all: of more, some choice has any number by chance."""
+
 MOST_SUMS, MOST_HALVES = 300, 2**21
 """Sums that are looked at, those of few first, and choices of halves for all of them together."""
 
