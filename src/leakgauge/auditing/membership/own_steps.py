@@ -110,8 +110,8 @@ def scores_of_own_means(
     own_numbers = [seen.matrix[:, place] for place in most_first[:MOST_WITH_MEANS]]
     for place, numbers in zip(most_first, own_numbers, strict=False):
         for which, told in _told_by_lines(step, seen, place, numbers):
-            sums = _sums_told(numbers, *groups_of(told))
-            yield which, scores_of_sums([one for one in sums if len(one.rows) <= MOST_GUESSED], len(seen))
+            guessed = _sums_told(numbers, *groups_of(told))
+            yield which, scores_of_sums([one for one in guessed if len(one.rows) <= MOST_GUESSED], len(seen))
     of_labels, everyones = (_as_quantity(some, fitted_to) for some in (labels, fitted_to))
     smoothing = {0.0, *(float(one) for one in step.get_params(deep=False).values() if _is_smoothing(one))}
     looked_up = _output(step, seen.table)
