@@ -35,6 +35,7 @@ from leakgauge.auditing.membership.means import (
     MOST_TOGETHER,
     scores_of_encodings,
     scores_of_means,
+    sums_by_class,
     sums_of_leaves,
 )
 from leakgauge.auditing.membership.sums import scores_of_sums
@@ -139,7 +140,7 @@ def test_numbers_of_categories_name_training_records_alone(smooth: float | str, 
     X, y = table[["town"]] if as_frame else table[["town"]].to_numpy(), table.y.to_numpy()
     encoder = TargetEncoder(smooth=smooth)
     encoder.fit_transform(X[members], y[members])
-    found = scores_of_encodings(encoder, X, [True], y, y[members])
+    found = scores_of_encodings(encoder, X, [0.0], y, y[members])
     assert (found[members] == 1).sum() > 30
     assert not found[~members].any()
 
@@ -152,7 +153,7 @@ def test_labels_far_from_0_name_the_same_records() -> None:
         y = table.y.to_numpy() + middle
         encoder = TargetEncoder(smooth=2.0)
         encoder.fit_transform(X[members], y[members])
-        named.append(np.flatnonzero(scores_of_encodings(encoder, X, [True], y, y[members]) > 0.9).tolist())
+        named.append(np.flatnonzero(scores_of_encodings(encoder, X, [0.0], y, y[members]) > 0.9).tolist())
     assert named[0] == named[1]
     assert len(named[0]) > 30
 
@@ -167,7 +168,7 @@ def test_numbers_of_categories_by_classes(n_classes: int) -> None:
         y = np.array(["a", "b", "c"])[rng.integers(0, n_classes, 400)]
         encoder = TargetEncoder()
         encoder.fit_transform(X[members], y[members])
-        found = scores_of_encodings(encoder, X, [True], y, y[members])
+        found = scores_of_encodings(encoder, X, [0.0], y, y[members])
         assert not (found[~members] == 1).any()
         leaning += found[members].sum() - found[~members].sum()
     assert leaning > 100
@@ -179,7 +180,7 @@ def test_null_numbers_of_other_records() -> None:
     encoder = TargetEncoder()
     encoder.fit_transform(X[members], y[members])
     moved = np.random.default_rng(1).permutation(y)
-    assert not scores_of_encodings(encoder, X, [True], moved, y[members]).any()
+    assert not scores_of_encodings(encoder, X, [0.0], moved, y[members]).any()
 
 
 def test_columns_that_outputs_do_not_depend_on() -> None:
@@ -188,9 +189,9 @@ def test_columns_that_outputs_do_not_depend_on() -> None:
     encoder.fit_transform(table[["town"]][members], table.y[members])
     same = table[["town"]].assign(town="t001")
     assert not scores_of_encodings(
-        encoder, table[["town"]], [False], table.y.to_numpy(), table.y[members].to_numpy()
+        encoder, table[["town"]], [None], table.y.to_numpy(), table.y[members].to_numpy()
     ).any()
-    assert not scores_of_encodings(encoder, same, [True], table.y.to_numpy(), table.y[members].to_numpy()).any()
+    assert not scores_of_encodings(encoder, same, [0.0], table.y.to_numpy(), table.y[members].to_numpy()).any()
 
 
 ENCODED = make_column_transformer((TargetEncoder(), ["town"]), remainder="passthrough")
@@ -391,6 +392,13 @@ def few_amounts(n: int, seed: int) -> pd.DataFrame:
 )
 def test_means_of_classes_in_columns_of_few_fail(model: Any) -> None:
     assert in_games(model, few_amounts(1000, 0)).verdict is Verdict.FAILS
+
+
+def test_null_means_of_a_small_class_are_no_sums_that_outputs_tell() -> None:
+    """They tell how classes differ: all people of both would have to be tried together."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(120, 3)), np.repeat(["a", "b"], [20, 100])
+    assert not [*sums_by_class(GaussianNB().fit(X[::2], y[::2]), X, y, y[::2])]
 
 
 def test_null_means_of_classes_in_columns_of_many() -> None:

@@ -493,15 +493,14 @@ def test_the_global_generator_is_left_alone():
 # ---------------------------------------------------------------- the slow twin
 
 
-@pytest.mark.parametrize(
-    ("settings", "randomness"),
-    [
-        pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
-        for i, settings in enumerate([ADAM, SGD])
-        for j, randomness in enumerate(list(Randomness))
-    ],
-    ids=str,
-)
+TRAINED = [
+    pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
+    for i, settings in enumerate([ADAM, SGD])
+    for j, randomness in enumerate(list(Randomness))
+]
+
+
+@pytest.mark.parametrize(("settings", "randomness"), TRAINED, ids=str)
 @pytest.mark.parametrize("factory", TOGETHER_ONES)
 def test_subsets_are_what_the_plain_loop_finds(factory, randomness, settings):
     """Of several sizes, so of several groups."""
@@ -513,15 +512,7 @@ def test_subsets_are_what_the_plain_loop_finds(factory, randomness, settings):
     assert np.ptp(found, axis=0).max() > 100 * Modules.tolerance
 
 
-@pytest.mark.parametrize(
-    ("settings", "randomness"),
-    [
-        pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
-        for i, settings in enumerate([ADAM, SGD])
-        for j, randomness in enumerate(list(Randomness))
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("settings", "randomness"), TRAINED, ids=str)
 @pytest.mark.parametrize("factory", TOGETHER_ONES)
 def test_without_one_record_it_is_skipped_in_place(factory, randomness, settings):
     """Five batches of 12 places and one of 1: in some epoch a record that is skipped has that one for itself."""
@@ -765,15 +756,7 @@ def test_a_record_that_is_left_out_leaves_no_trace(factory, n):
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize(
-    ("settings", "randomness"),
-    [
-        pytest.param(settings, randomness, marks=() if i == j else pytest.mark.slow)
-        for i, settings in enumerate([ADAM, SGD])
-        for j, randomness in enumerate(list(Randomness))
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("settings", "randomness"), TRAINED, ids=str)
 @pytest.mark.parametrize("factory", MIXING_ONES)
 def test_modules_that_look_at_the_whole_batch(factory, randomness, settings):
     """Five batches of 12, also in the smaller sets: batch normalisation refuses a batch of one."""

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.auditing.membership.sums import MOST_ROWS, MOST_SUMS, Sum, columns_of, few_together, scores_of_sums
+from leakgauge.auditing.membership.sums import (
+    MOST_GUESSED,
+    MOST_ROWS,
+    MOST_SUMS,
+    Sum,
+    columns_of,
+    few_together,
+    scores_of_sums,
+)
 
 MOST_TOGETHER = 18
 """Candidates of a group; of more there are too many choices."""
@@ -32,7 +40,7 @@ Held: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 """What is held of a choice of members: of their number, their mean and their squared deviations from it, summed."""
 
 
-def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held) -> Floats:
+def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held, told_to: float = 0.0) -> Floats:
     """How sure it is that each candidate is in the mean of its group ``[n]``, from 0 to 1.
 
     Args:
@@ -40,9 +48,11 @@ def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held) -
         groups: which one each belongs to ``[n]``; -1 for none.
         told: what is known of each group ``[g]``.
         held: what that is of given members.
+        told_to: to how much.
     """
     found, largest = np.zeros(len(labels)), float(np.abs(labels).max(initial=0.0))
-    tolerance = max(TOLERANCE * float(labels.std()), ROUNDING * float(np.finfo(np.float64).eps) * largest)
+    rounding = ROUNDING * float(np.finfo(np.float64).eps) * largest
+    tolerance = max(TOLERANCE * float(labels.std()), rounding, told_to)
     sizes = np.bincount(groups[groups >= 0], minlength=len(told))
     small = np.flatnonzero((sizes > 0) & (sizes <= MOST_TOGETHER))
     small = small[np.argsort(sizes[small], kind="stable")]
@@ -118,7 +128,10 @@ CLASS_MEANS = {
 
 
 def sums_by_class(model: Any, X: Floats, labels: NDArray[Any], fitted_to: NDArray[Any]) -> Iterator[Sum]:
-    """Sums of the numbers that few of a class have in a column, by the mean or the sum that a classifier holds.
+    """Sums of the numbers of a class in a column that few have, by the mean or the sum that a classifier holds.
+
+    Outputs tell how those of classes differ. To try choices is to try those of all classes together, so that only
+    columns count that few have in all of them.
 
     Args:
         model: fitted, one of `CLASS_MEANS`.
@@ -127,20 +140,22 @@ def sums_by_class(model: Any, X: Floats, labels: NDArray[Any], fitted_to: NDArra
         fitted_to: labels that it was fitted to ``[m]``.
     """
     held = CLASS_MEANS[next(kind.__name__ for kind in type(model).__mro__ if kind.__name__ in CLASS_MEANS)]
+    columns, usual = few_together(X)
+    others = (X[:, columns] != usual[columns]).sum(axis=0)
     for which, name in enumerate(model.classes_):
         rows, n_members = np.flatnonzero(labels == name), np.count_nonzero(fitted_to == name)
-        columns, usual = few_together(X[rows])
         totals = getattr(model, held)[which] * (1 if held == "feature_count_" else n_members) - n_members * usual
-        scale = n_members * np.abs(X[rows]).max(axis=0, initial=0.0)
-        for place in columns[: MOST_SUMS // len(model.classes_) + 1]:
+        for place in columns[others <= MOST_GUESSED][: MOST_SUMS // len(model.classes_) + 1]:
             own = X[rows, place] - usual[place]
             some = np.flatnonzero(own)
-            rounding = ROUNDING * float(np.finfo(np.float64).eps) * float(scale[place])
-            yield Sum(rows[some], own[some, None], totals[place : place + 1], rounding)
+            largest = n_members * float(np.abs(X[:, place]).max())
+            if len(some):
+                rounding = ROUNDING * float(np.finfo(np.float64).eps) * largest
+                yield Sum(rows[some], own[some, None], totals[place : place + 1], rounding)
 
 
 def scores_of_encodings(
-    encoder: Any, table: Any, told: Sequence[bool], labels: NDArray[Any], fitted: NDArray[Any]
+    encoder: Any, table: Any, told: Sequence[float | None], labels: NDArray[Any], fitted: NDArray[Any]
 ) -> Floats:
     """How sure it is of each candidate that the number of one of its categories is made of its label ``[n]``.
 
@@ -150,7 +165,7 @@ def scores_of_encodings(
     Args:
         encoder: a fitted TargetEncoder.
         table: the candidates as it sees them, with the same in all rows of a column that outputs do not depend on.
-        told: whether outputs tell the numbers of a column ``[d]``.
+        told: to how much outputs tell the numbers of a column, or ``None`` ``[d]``.
         labels: theirs ``[n]``.
         fitted: labels that it was fitted to ``[m]``.
     """
@@ -163,13 +178,19 @@ def scores_of_encodings(
     for place, (known, values) in enumerate(zip(encoder.categories_, columns, strict=True)):
         codes = {value: code for code, value in enumerate(known.tolist())}
         groups = np.array([codes.get(value, -1) for value in values], dtype=np.int64)
-        for way, chosen in enumerate(ways if told[place] and len({*values}) > 1 else ()):
+        resolution = told[place]
+        if resolution is None or len({*values}) < 2:
+            continue
+        for way, chosen in enumerate(ways):
             own, everyones = (_numbers(some, chosen) for some in (labels, fitted))
             numbers = encoder.encodings_[place * len(ways) + way]
             if isinstance(encoder.smooth, str):
-                sure = scores_of_means(own, groups, numbers, _shrunk(float(middle[way]), float(everyones.var())))
+                held = _shrunk(float(middle[way]), float(everyones.var()))
+                sure = scores_of_means(own, groups, numbers, held, resolution)
             else:
-                sure = scores_of_sums(sums_off(own, groups, numbers, encoder.smooth, float(middle[way])), len(own))
+                sums = sums_off(own, groups, numbers, encoder.smooth, float(middle[way]))
+                told_to = (one._replace(tolerance=one.tolerance + resolution * len(one.rows)) for one in sums)
+                sure = scores_of_sums(told_to, len(own))
             np.maximum(found, sure, out=found)
     return found
 

@@ -36,6 +36,7 @@ from leakgauge.auditing.membership.own_steps import moved_output, scores_of_own_
 from leakgauge.auditing.membership.sums import (
     MOST_GUESSED,
     MOST_ROWS,
+    MOST_TOGETHER,
     Gradients,
     Penalty,
     Sum,
@@ -116,7 +117,7 @@ class Summed(NamedTuple):
                 held, n_columns = part.encodings_, len(part.categories_)
                 n_each = len(held) // n_columns
                 columns = [held[k * n_each : (k + 1) * n_each] for k in range(n_columns)]
-                told = [self._told_to(fitted, place, k, numbers) is not None for k, numbers in enumerate(columns)]
+                told = [self._told_to(fitted, place, k, numbers) for k, numbers in enumerate(columns)]
                 yield scores_of_encodings(part, place.seen.table, told, self.labels, fitted_to)
             elif is_imputer(part) and place.seen.matrix is not None:
                 for column, numbers in enumerate(place.seen.matrix.T):
@@ -127,7 +128,7 @@ class Summed(NamedTuple):
             elif place.path in self.penalties:
                 penalty = self.penalties[place.path]
                 sums = sums_by(place, self.labels, fitted_to, penalty, self.together)
-                yield self._in_sums(sums, self._told_to(fitted, place, 0, [part.coef_]))
+                yield self._in_sums(of_several(sums, self.of_row), self._told_to(fitted, place, 0, [part.coef_]))
             elif is_named(part, CLASS_MEANS) and place.seen.matrix is not None:
                 held = [getattr(part, name) for name in {*CLASS_MEANS.values(), *LOGS} if hasattr(part, name)]
                 sums = sums_by_class(part, place.seen.matrix, self.labels, fitted_to)
@@ -219,12 +220,23 @@ def penalties_of(case: Case, estimator: Any) -> dict[str, Penalty]:
     if not learned:
         return {}
     X, of_all = _as_given(candidates)
-    few = of_few(X)
+    few, of_row = of_few(X), None if case.units.single else case.units.of_row
     return {
         place.path: learned[place.path]
         for place in _linear_within(fitted, X, of_all)
-        if place.path in learned and any(sums_by(place, of_all, y, learned[place.path], few))
+        if place.path in learned and any(of_several(sums_by(place, of_all, y, learned[place.path], few), of_row))
     }
+
+
+def of_several(sums: Iterable[Sum], of_row: Indices | None) -> Iterator[Sum]:
+    """Those of two candidates, or persons, or more, as far as they can be tried.
+
+    What one alone has is asked about: outputs change without it.
+    """
+    for one in sums:
+        n = len(one.rows) if of_row is None else len(np.unique(of_row[one.rows]))
+        if 1 < n <= MOST_TOGETHER:
+            yield one
 
 
 def _as_given(records: Records) -> tuple[Any, NDArray[Any]]:
@@ -301,7 +313,7 @@ def answers_few_alike(case: Case) -> bool:
     if case.kind is not AnswerKind.VALUES:
         return False
     times = np.unique(case.answers[:, 0], return_counts=True)[1]
-    return bool(((times > 1) & (times <= MOST_ROWS)).any())
+    return bool(((times > 1) & (times <= MOST_GUESSED)).any())
 
 
 def _alone(place: Place) -> bool:
