@@ -96,9 +96,17 @@ def groups_of(told: Floats) -> tuple[Indices, Floats]:
 
 
 def sums_off(
-    numbers: Floats, groups: Indices, means: Floats, smooth: float = 0.0, middle: float = 0.0
+    numbers: Floats,
+    groups: Indices,
+    means: Floats,
+    smooth: float = 0.0,
+    middle: float = 0.0,
+    *,
+    sizes: tuple[int, int] = (1, MOST_ROWS),
 ) -> Iterator[Sum]:
     """That what the members of each small group are off their mean adds up to 0, or to what smoothing moves it by.
+
+    As many as are looked at, those of few first.
 
     Args:
         numbers: of the candidates ``[n]``; NaN for none.
@@ -106,12 +114,15 @@ def sums_off(
         means: of its members ``[g]``, with so many more who have the mean of all.
         smooth: how many more.
         middle: that mean.
+        sizes: how many candidates a group has at least and at most.
     """
-    known = ~np.isnan(numbers) & (groups >= 0)
+    known = np.flatnonzero(~np.isnan(numbers) & (groups >= 0))
     rounding = ROUNDING * float(np.finfo(np.float64).eps) * np.abs(numbers[known]).max(initial=0.0)
-    sizes = np.bincount(groups[known], minlength=len(means))
-    for group in np.flatnonzero((sizes > 0) & (sizes <= MOST_ROWS) & np.isfinite(means)):
-        rows = np.flatnonzero(known & (groups == group))
+    n_each, (least, most) = np.bincount(groups[known], minlength=len(means)), sizes
+    in_order, ends = known[np.argsort(groups[known], kind="stable")], np.cumsum(n_each)
+    small = np.flatnonzero((n_each >= least) & (n_each <= most) & np.isfinite(means))
+    for group in small[np.argsort(n_each[small], kind="stable")][:MOST_SUMS]:
+        rows = in_order[ends[group] - n_each[group] : ends[group]]
         yield Sum(
             rows,
             (numbers[rows] - means[group])[:, None],

@@ -110,32 +110,33 @@ def scores_of_own_means(
     own_numbers = [seen.matrix[:, place] for place in most_first[:MOST_WITH_MEANS]]
     for place, numbers in zip(most_first, own_numbers, strict=False):
         for which, told in _told_by_lines(step, seen, place, numbers):
-            guessed = _sums_told(numbers, *groups_of(told))
-            yield which, scores_of_sums([one for one in guessed if len(one.rows) <= MOST_GUESSED], len(seen))
+            yield which, scores_of_sums(_sums_told(numbers, *groups_of(told), (1, MOST_GUESSED)), len(seen))
     of_labels, everyones = (_as_quantity(some, fitted_to) for some in (labels, fitted_to))
     smoothing = {0.0, *(float(one) for one in step.get_params(deep=False).values() if _is_smoothing(one))}
     looked_up = _output(step, seen.table)
+    of_some = (2, MOST_GUESSED)
     for which, told in enumerate(() if looked_up is None else looked_up.T):
         groups, means = groups_of(told)
         if len(means) < 2:
             continue
-        sums = [one for numbers in (*own_numbers, of_labels) for one in _sums_told(numbers, groups, means)]
+        sums = [one for numbers in (*own_numbers, of_labels) for one in _sums_told(numbers, groups, means, of_some)]
         for smooth in smoothing:
-            sums += sums_off(of_labels, groups, means, smooth, float(everyones.mean()))
-        yield which, scores_of_sums([one for one in sums if 1 < len(one.rows) <= MOST_GUESSED], len(seen))
+            sums += sums_off(of_labels, groups, means, smooth, float(everyones.mean()), sizes=of_some)
+        yield which, scores_of_sums(sums, len(seen))
 
 
-def _sums_told(numbers: Floats, groups: Indices, told: Floats) -> Iterator[Sum]:
+def _sums_told(numbers: Floats, groups: Indices, told: Floats, sizes: tuple[int, int]) -> Iterator[Sum]:
     """Sums of numbers of small groups, where what is told of each is their mean, its logarithm or their sum.
 
     Args:
         numbers: of the candidates ``[n]``.
         groups: which one each is in ``[n]``; -1 for none.
         told: of each group ``[g]``.
+        sizes: how many candidates a group has at least and at most.
     """
-    yield from sums_off(numbers, groups, told)
-    yield from sums_off(numbers, groups, np.exp(np.where(told < LARGEST_LOG, told, np.nan)))
-    for off in sums_off(numbers, groups, np.where(np.isfinite(told), 0.0, np.nan)):
+    yield from sums_off(numbers, groups, told, sizes=sizes)
+    yield from sums_off(numbers, groups, np.exp(np.where(told < LARGEST_LOG, told, np.nan)), sizes=sizes)
+    for off in sums_off(numbers, groups, np.where(np.isfinite(told), 0.0, np.nan), sizes=sizes):
         yield off._replace(total=told[groups[off.rows[:1]]])
 
 

@@ -107,8 +107,9 @@ class Summed(NamedTuple):
         """
         last = answering(fitted)
         if self.kind is AnswerKind.VALUES and hasattr(fitted, "predict"):  # not the steps before alone
-            equal = sums_off(self.labels.astype(np.float64), *groups_of(np.ravel(fitted.predict(self.seen.table))))
-            yield self._in_sums((one for one in equal if 1 < len(one.rows) <= MOST_GUESSED), 0.0)
+            groups, equal = groups_of(np.ravel(fitted.predict(self.seen.table)))
+            sums = sums_off(self.labels.astype(np.float64), groups, equal, sizes=(2, MOST_GUESSED))
+            yield self._in_sums(sums, 0.0)
         for place in walk(fitted, self.seen, lambda place: not (_selects(place.value) or is_encoder(place.value))):
             part = place.value
             if place.seen is None or not has_learned(part) or not _alone(place):
