@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import (
     BaggingRegressor,
     ExtraTreesRegressor,
     RandomForestRegressor,
+    StackingRegressor,
     VotingClassifier,
     VotingRegressor,
 )
@@ -26,7 +28,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor, NearestCentroid
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.preprocessing import Binarizer, FunctionTransformer, OneHotEncoder, StandardScaler, TargetEncoder
 from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 
 from leakgauge.auditing import Finding, ReleaseRule, Settings, Verdict, audit
@@ -189,7 +191,7 @@ def test_columns_that_outputs_do_not_depend_on() -> None:
     encoder.fit_transform(table[["town"]][members], table.y[members])
     same = table[["town"]].assign(town="t001")
     assert not scores_of_encodings(
-        encoder, table[["town"]], [None], table.y.to_numpy(), table.y[members].to_numpy()
+        encoder, table[["town"]], [np.inf], table.y.to_numpy(), table.y[members].to_numpy()
     ).any()
     assert not scores_of_encodings(encoder, same, [0.0], table.y.to_numpy(), table.y[members].to_numpy()).any()
 
@@ -482,3 +484,49 @@ def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:
 def test_leaves_of_trees_with_random_thresholds() -> None:
     model = make_pipeline(ONE_HOT, ExtraTreeRegressor(min_samples_leaf=6, random_state=0))
     assert in_games(model, towns(800, 0)).verdict is Verdict.FAILS
+
+
+def one_small_town(seed: int, above: float = 0.0) -> pd.DataFrame:
+    """A town of 12 candidates, whose labels may be higher."""
+    table = towns(600, seed, small=0.02, together=12)
+    return table.assign(y=table.y + above * (table.town == "t000"))
+
+
+def clipped(numbers: Any) -> Any:
+    return np.clip(numbers, 45.0, 55.0)
+
+
+BEHIND = make_column_transformer(
+    (make_pipeline(TargetEncoder(smooth=2.0), FunctionTransformer(clipped)), ["town"]), remainder="passthrough"
+)
+MIXED = {
+    "one number": make_pipeline(ENCODED, Ridge(1.0)),
+    "one number, smoothed": make_pipeline(clone(ENCODED).set_params(targetencoder__smooth=5.0), Ridge(1.0)),
+    "a step of one's own": make_pipeline(Encoding(), Ridge(1.0)),
+    "two penalties": make_pipeline(ONE_HOT_AND_NUMBERS, VotingRegressor([("a", Ridge(1.0)), ("b", Ridge(30.0))])),
+    "stacked": make_pipeline(ONE_HOT_AND_NUMBERS, StackingRegressor([("a", Ridge(3.0))], LinearRegression())),
+    "clipped": make_pipeline(BEHIND, Ridge(1.0)),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_null_what_outputs_mix_with_other_numbers(name: str) -> None:
+    """Of one small town they tell no more than its number times something, with something added, or not even that."""
+    above = 100.0 if name == "clipped" else 0.0
+    found = in_games(MIXED[name], one_small_town(0, above))
+    assert found.verdict is not Verdict.FAILS
+
+
+def test_null_a_coefficient_behind_a_calibration() -> None:
+    model = CalibratedClassifierCV(LogisticRegression(tol=1e-8), ensemble=False)
+    table = one_small_town(0)
+    table["y"] = np.where(table.y > table.y.median(), "high", "low")
+    assert in_games(make_pipeline(ONE_HOT_AND_NUMBERS, model), table).verdict is not Verdict.FAILS
+
+
+def test_an_imputer_of_one_column_is_asked_about_its_gaps() -> None:
+    """The other columns take none."""
+    table = towns(600, 0, small=0.0)[["x", "y"]]
+    table["test"] = np.where(np.arange(600) % 40 == 0, np.random.default_rng(0).normal(size=600), np.nan)
+    columns = make_column_transformer((SimpleImputer(), ["test"]), remainder="passthrough")
+    assert in_games(make_pipeline(columns, Ridge(1.0)), table).verdict is Verdict.FAILS

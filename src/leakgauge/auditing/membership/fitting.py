@@ -62,9 +62,3 @@ def output_of(fitted: Any, table: Any) -> Floats:
     ask = next(getattr(fitted, name) for name in ("transform", "predict_proba", "predict") if hasattr(fitted, name))
     output = ask(table)
     return np.asarray(output.toarray() if hasattr(output, "toarray") else output, dtype=np.float64)
-
-
-def share_told(before: Floats, after: Floats) -> float:
-    """Share of the records about whom answers differ."""
-    n = len(before)
-    return float(np.mean((after.reshape(n, -1) != before.reshape(n, -1)).any(axis=1)))

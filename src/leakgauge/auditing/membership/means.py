@@ -21,14 +21,17 @@ from leakgauge.auditing.membership.sums import (
     Sum,
     columns_of,
     few_together,
+    middle_of,
     scores_of_sums,
+    to_digits,
 )
+from leakgauge.auditing.membership.sums import MOST_TOGETHER as MOST_IN_SUM
 
 MOST_TOGETHER = 18
 """Candidates of a group; of more there are too many choices."""
 
 MOST_CHOICES = 2**22
-"""That are tried in all, of small groups first."""
+"""That are tried in all."""
 
 TOLERANCE = 1e-9
 """Standard deviations of the labels by which a mean may be off."""
@@ -40,7 +43,9 @@ Held: TypeAlias = Callable[[Floats, Floats, Floats], Floats]
 """What is held of a choice of members: of their number, their mean and their squared deviations from it, summed."""
 
 
-def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held, told_to: float = 0.0) -> Floats:
+def scores_of_means(
+    labels: Floats, groups: Indices, told: Floats, held: Held, told_to: Floats | float = 0.0, most: int = MOST_CHOICES
+) -> Floats:
     """How sure it is that each candidate is in the mean of its group ``[n]``, from 0 to 1.
 
     Args:
@@ -48,16 +53,18 @@ def scores_of_means(labels: Floats, groups: Indices, told: Floats, held: Held, t
         groups: which one each belongs to ``[n]``; -1 for none.
         told: what is known of each group ``[g]``.
         held: what that is of given members.
-        told_to: to how much.
+        told_to: to how much, by what is said of each candidate ``[n]``.
+        most: choices that are tried, of small groups first.
     """
     found, largest = np.zeros(len(labels)), float(np.abs(labels).max(initial=0.0))
     rounding = ROUNDING * float(np.finfo(np.float64).eps) * largest
-    tolerance = max(TOLERANCE * float(labels.std()), rounding, told_to)
+    exact, told_to = max(TOLERANCE * float(labels.std()), rounding), np.broadcast_to(told_to, len(labels))
     sizes = np.bincount(groups[groups >= 0], minlength=len(told))
     small = np.flatnonzero((sizes > 0) & (sizes <= MOST_TOGETHER))
     small = small[np.argsort(sizes[small], kind="stable")]
-    for group in small[np.cumsum(2.0 ** sizes[small]) <= MOST_CHOICES]:
+    for group in small[np.cumsum(2.0 ** sizes[small]) <= most]:
         rows = np.flatnonzero(groups == group)
+        tolerance = max(exact, middle_of(told_to[rows]))
         choices = _choices(len(rows))
         own = labels[rows] - labels[rows].mean()  # of which squares lose no digits
         number, total = choices.sum(axis=1), choices @ own
@@ -166,44 +173,47 @@ def sums_by_class(model: Any, X: Floats, labels: NDArray[Any], fitted_to: NDArra
 
 
 def scores_of_encodings(
-    encoder: Any, table: Any, told: Sequence[float | None], labels: NDArray[Any], fitted: NDArray[Any]
+    encoder: Any, table: Any, told: Sequence[Floats | float], labels: NDArray[Any], fitted: NDArray[Any]
 ) -> Floats:
     """How sure it is of each candidate that the number of one of its categories is made of its label ``[n]``.
 
-    The variance of the labels, which smoothing by itself takes, is taken for known: numbers of two small categories
-    that fit together tell it.
+    Outputs tell these numbers times something and with something added, for each class, which those of as many more
+    small categories settle. The variance of the labels, which smoothing by itself takes, is taken for known.
 
     Args:
         encoder: a fitted TargetEncoder.
         table: the candidates as it sees them, with the same in all rows of a column that outputs do not depend on.
-        told: to how much outputs tell the numbers of a column, or ``None`` ``[d]``.
+        told: to how much the output about each candidate tells the number of its category in a column ``[d][n]``.
         labels: theirs ``[n]``.
         fitted: labels that it was fitted to ``[m]``.
     """
-    found, columns = np.zeros(len(labels)), columns_of(table)
+    found, columns, sums = np.zeros(len(labels)), columns_of(table), list[Sum]()
     if len(columns) != len(encoder.categories_):
         return found
     classes = encoder.classes_
     ways: list[Any] = [None] if classes is None else [classes[-1]] if encoder.target_type_ == "binary" else [*classes]
-    middle = np.atleast_1d(encoder.target_mean_)
+    middle, by_itself = np.atleast_1d(encoder.target_mean_), isinstance(encoder.smooth, str)
+    largest = MOST_TOGETHER if by_itself else MOST_IN_SUM
     for place, (known, values) in enumerate(zip(encoder.categories_, columns, strict=True)):
         codes = {value: code for code, value in enumerate(known.tolist())}
         groups = np.array([codes.get(value, -1) for value in values], dtype=np.int64)
-        resolution = told[place]
-        if resolution is None or len({*values}) < 2:
+        to = np.broadcast_to(told[place], len(labels))
+        groups[~np.isin(groups, [one for one in {*groups[groups >= 0]} if middle_of(to[groups == one]) < np.inf])] = -1
+        n_each = np.bincount(groups[groups >= 0], minlength=len(known))
+        if np.count_nonzero((n_each > 0) & (n_each <= largest)) <= 1 + len(ways):
             continue
         for way, chosen in enumerate(ways):
             own, everyones = (_numbers(some, chosen) for some in (labels, fitted))
             numbers = encoder.encodings_[place * len(ways) + way]
-            if isinstance(encoder.smooth, str):
-                held = _shrunk(float(middle[way]), float(everyones.var()))
-                sure = scores_of_means(own, groups, numbers, held, resolution)
+            if by_itself:
+                held, most = (
+                    _shrunk(float(middle[way]), float(everyones.var())),
+                    MOST_CHOICES // len(encoder.encodings_),
+                )
+                np.maximum(found, scores_of_means(own, groups, numbers, held, to, most), out=found)
             else:
-                sums = sums_off(own, groups, numbers, encoder.smooth, float(middle[way]))
-                told_to = (one._replace(tolerance=one.tolerance + resolution * len(one.rows)) for one in sums)
-                sure = scores_of_sums(told_to, len(own))
-            np.maximum(found, sure, out=found)
-    return found
+                sums += to_digits(sums_off(own, groups, numbers, encoder.smooth, float(middle[way])), to)
+    return np.maximum(found, scores_of_sums(sums, len(labels)))
 
 
 def _numbers(labels: NDArray[Any], chosen: Any) -> Floats:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.membership.means import groups_of, sums_off
 from leakgauge.auditing.membership.shares import shares
-from leakgauge.auditing.membership.sums import LARGEST_LOG, MOST_GUESSED, Sum, scores_of_sums
+from leakgauge.auditing.membership.sums import LARGEST_LOG, MOST_GUESSED, Sum
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
 
@@ -84,14 +84,15 @@ def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int) ->
     return found
 
 
-def scores_of_own_means(
+def sums_of_own_means(
     step: Any, seen: RecordsSeen, columns: Flags, labels: NDArray[Any], fitted_to: NDArray[Any]
-) -> Iterator[tuple[int, Floats]]:
-    """How sure it is that each candidate's number is in the mean or sum of a small group that a step knows ``[n]``.
+) -> Iterator[tuple[int, list[Sum]]]:
+    """Sums of the candidates' numbers in small groups whose mean or sum a step may know.
 
     What it fills in, where a line of it is 0, how steep that is, and what it answers whatever the numbers are, is
     compared with means, their logarithms and sums of all choices of those candidates about whom it is the same; of
-    labels also with what smoothing by one of its settings makes of means.
+    labels also with what smoothing by one of its settings makes of means. Outputs tell what is filled in. Of a line
+    they tell no more than how groups differ, and of an answer that times something: one group more, or two, settle it.
 
     Args:
         step: fitted.
@@ -101,7 +102,7 @@ def scores_of_own_means(
         fitted_to: labels ``[m]``.
 
     Yields:
-        A column of what it makes of a table, and scores by that column, where there are any.
+        A column of what it makes of a table, and sums that follow from it.
     """
     if seen.matrix is None:
         return
@@ -109,8 +110,8 @@ def scores_of_own_means(
     most_first = known[np.argsort([-len(np.unique(seen.matrix[:, one])) for one in known], kind="stable")]
     own_numbers = [seen.matrix[:, place] for place in most_first[:MOST_WITH_MEANS]]
     for place, numbers in zip(most_first, own_numbers, strict=False):
-        for which, told in _told_by_lines(step, seen, place, numbers):
-            yield which, scores_of_sums(_sums_told(numbers, *groups_of(told), (1, MOST_GUESSED)), len(seen))
+        for which, told, n_unknown in _told_by_lines(step, seen, place, numbers):
+            yield which, list(_sums_told(numbers, *groups_of(told), (1, MOST_GUESSED), n_unknown))
     of_labels, everyones = (_as_quantity(some, fitted_to) for some in (labels, fitted_to))
     smoothing = {0.0, *(float(one) for one in step.get_params(deep=False).values() if _is_smoothing(one))}
     looked_up = _output(step, seen.table)
@@ -119,13 +120,13 @@ def scores_of_own_means(
         groups, means = groups_of(told)
         if len(means) < 2:
             continue
-        sums = [one for numbers in (*own_numbers, of_labels) for one in _sums_told(numbers, groups, means, of_some)]
-        for smooth in smoothing:
+        sums = [one for numbers in (*own_numbers, of_labels) for one in _sums_told(numbers, groups, means, of_some, 2)]
+        for smooth in smoothing if sums else ():
             sums += sums_off(of_labels, groups, means, smooth, float(everyones.mean()), sizes=of_some)
-        yield which, scores_of_sums(sums, len(seen))
+        yield which, sums
 
 
-def _sums_told(numbers: Floats, groups: Indices, told: Floats, sizes: tuple[int, int]) -> Iterator[Sum]:
+def _sums_told(numbers: Floats, groups: Indices, told: Floats, sizes: tuple[int, int], n_unknown: int) -> Iterator[Sum]:
     """Sums of numbers of small groups, where what is told of each is their mean, its logarithm or their sum.
 
     Args:
@@ -133,7 +134,11 @@ def _sums_told(numbers: Floats, groups: Indices, told: Floats, sizes: tuple[int,
         groups: which one each is in ``[n]``; -1 for none.
         told: of each group ``[g]``.
         sizes: how many candidates a group has at least and at most.
+        n_unknown: other numbers that have to be found; there must be more groups.
     """
+    n_each = np.bincount(groups[(groups >= 0) & ~np.isnan(numbers)])
+    if np.count_nonzero((n_each >= sizes[0]) & (n_each <= sizes[1])) <= n_unknown:
+        return
     yield from sums_off(numbers, groups, told, sizes=sizes)
     yield from sums_off(numbers, groups, np.exp(np.where(told < LARGEST_LOG, told, np.nan)), sizes=sizes)
     for off in sums_off(numbers, groups, np.where(np.isfinite(told), 0.0, np.nan), sizes=sizes):
@@ -163,8 +168,12 @@ def moved_output(step: Any, column: int, by: float) -> Iterator[None]:
         del step.transform
 
 
-def _told_by_lines(step: Any, seen: RecordsSeen, place: int, numbers: Floats) -> Iterator[tuple[int, Floats]]:
-    """Where a step is 0 as a line for each candidate, how flat, and what it fills in for a number ``[n]``."""
+def _told_by_lines(step: Any, seen: RecordsSeen, place: int, numbers: Floats) -> Iterator[tuple[int, Floats, int]]:
+    """Where a step is 0 as a line for each candidate, how flat, and what it fills in for a number ``[n]``.
+
+    Yields:
+        A column of what it makes of a table, one of these, and how many other numbers outputs mix it with.
+    """
     rows, middle, spread = np.arange(len(seen)), float(np.nanmean(numbers)), float(np.nanstd(numbers))
     ways = middle + np.array([0.0, BESIDE, np.nan]) * (spread or 1.0)
     for n_ways in (3, 2):  # some take no gaps
@@ -177,10 +186,10 @@ def _told_by_lines(step: Any, seen: RecordsSeen, place: int, numbers: Floats) ->
             with np.errstate(all="ignore"):
                 slope = (beside - near) / (ways[1] - ways[0])
                 found = [middle - near / slope, 1 / slope, *(middle + (one - near) / slope for one in gone)]
-            for told in found:
-                yield from (
-                    (which, one) for which, one in enumerate(told.T) if len(np.unique(one[np.isfinite(one)])) > 1
-                )
+            for told, n_unknown in zip(found, (1, 1, 0), strict=False):
+                for which, one in enumerate(told.T):
+                    if len(np.unique(one[np.isfinite(one)])) > 1:
+                        yield which, one, n_unknown
             return
 
 

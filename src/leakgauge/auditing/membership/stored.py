@@ -135,8 +135,16 @@ def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Pena
     own = np.asarray(schema.decode_labels(candidates.labels))
     together = of_few(seen[False].table) if penalties else []
     of_row = None if case.units.single else case.units.of_row
-    gaps = partial(schema.decode, empty)
-    exact = Summed(seen[False], table(), gaps, own, case.kind, penalties, together, of_row, {})
+    exact = Summed(
+        seen[False],
+        lambda rows: schema.decode(candidates.features[rows]),
+        own,
+        case.kind,
+        penalties,
+        together,
+        of_row,
+        {},
+    )
     summed = exact if are_exact(case) else None
     reads = [_stores(one.estimator) or _bends(one.estimator) for one in storing]
     told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
@@ -147,8 +155,7 @@ def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Pena
             fitted = fitted_again(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
             binned = {} if one.of_labels or not reads[which] else _binned(fitted, table)
             if summed is not None and not one.of_labels:
-                for sure in summed.scores(fitted, np.asarray(y)):
-                    np.maximum(scores, sure, out=scores)
+                np.maximum(scores, summed.scores(fitted, np.asarray(y)), out=scores)
             for read, part, matrix in _readable(fitted, seen[one.of_labels]) if reads[which] else ():
                 named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
                 if named not in told:
@@ -157,7 +164,7 @@ def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Pena
                 np.maximum(scores, read(holds, np.where(told[named], matrix, np.nan)), out=scores)
             if whole is not None and smooth is not None and not one.of_labels:
                 varying = dict(_asked(fitted, smooth))
-                for step, all_of_them in _asked(fitted, whole):
+                for number, (step, all_of_them) in enumerate(_asked(fitted, whole)):
                     X, varied = all_of_them.matrix, varying[step].matrix if step in varying else None
                     if X is None or varied is None or X.shape != varied.shape:
                         continue
@@ -167,8 +174,8 @@ def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Pena
                     else:
                         sure = scores_of_own(step, all_of_them, told_of, len(records))
                         if summed is not None:
-                            for means in summed.scores_of_own(fitted, step, all_of_them, told_of, np.asarray(y)):
-                                np.maximum(sure, means, out=sure)
+                            means = summed.scores_of_own(fitted, number, step, all_of_them, told_of, np.asarray(y))
+                            np.maximum(sure, means, out=sure)
                     np.maximum(scores, sure, out=scores)
     return SomeScores(everyone, found)
 

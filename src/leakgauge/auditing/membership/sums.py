@@ -87,6 +87,25 @@ def scores_of_sums(sums: Iterable[Sum], n: int) -> Floats:
     return found
 
 
+def middle_of(told_to: Floats) -> float:
+    """What half of them or more are at most; ``inf`` where half or more are, or there are none."""
+    return float(np.median(told_to)) if len(told_to) else np.inf
+
+
+def to_digits(sums: Iterable[Sum], told_to: Floats) -> Iterator[Sum]:
+    """Those whose total outputs tell, as far as they do.
+
+    Args:
+        sums: of numbers that what follows depends on.
+        told_to: by how little a part of a total may be moved for the output about each candidate to change ``[n]``;
+            ``inf`` where it stays the same.
+    """
+    for one in sums:
+        size = middle_of(told_to[one.rows])
+        if size < np.inf:
+            yield one._replace(tolerance=one.tolerance + size * len(one.rows))
+
+
 def by_units(sums: Iterable[Sum], of_row: Indices) -> Iterator[Sum]:
     """The same sums with one part for all rows of a person, who are in a training set together.
 
@@ -103,30 +122,28 @@ def by_units(sums: Iterable[Sum], of_row: Indices) -> Iterator[Sum]:
 
 def _sure(one: Sum) -> Floats:
     """How sure it is of each ``[m]``; where no choice fits, within more than solvers mostly leave."""
-    found = (_within(one, wider * one.tolerance) for wider in (WIDER if one.tolerance else (1.0,)))
-    return next((sure for sure in found if sure is not None), np.zeros(len(one.parts)))
-
-
-def _within(one: Sum, tolerance: float) -> Floats | None:
-    """The same of the choices within a tolerance; ``None`` where there are none."""
     n, half = len(one.parts), len(one.parts) // 2
-    tolerances = tolerance + ROUNDING * np.abs(one.parts).sum(axis=0)
     weights = np.cos(np.arange(one.parts.shape[1]))  # of several numbers one first, where none makes up for another
-    parts, off = one.parts @ weights, float(np.abs(weights) @ tolerances)
-    first, second = _all_sums(parts[:half]), _all_sums(parts[half:])
-    order = np.argsort(second)
-    needed = float(one.total @ weights) - first
-    begin = np.searchsorted(second[order], needed - off)
-    end = np.searchsorted(second[order], needed + off, "right")
-    times = end - begin
-    if times.sum() > MOST_FITTING:
-        return np.zeros(n)
-    firsts = np.repeat(np.arange(len(first)), times)
-    seconds = order[np.arange(len(firsts)) + np.repeat(begin - np.cumsum(times) + times, times)]
-    chosen = firsts | seconds << half
-    ways = (chosen[chosen > 0, None] >> np.arange(n)) & 1
-    ways = ways[(np.abs(ways @ one.parts - one.total) <= tolerances).all(axis=1)]
-    return np.maximum(0.0, 2 * ways.mean(axis=0) - 1) if len(ways) else None
+    parts, total = one.parts @ weights, float(one.total @ weights)
+    first, second = total - _all_sums(parts[:half]), _all_sums(parts[half:])
+    needed, there = np.sort(first), np.sort(second)
+    for wider in WIDER if one.tolerance else WIDER[:1]:
+        tolerances = wider * one.tolerance + ROUNDING * np.abs(one.parts).sum(axis=0)
+        off = float(np.abs(weights) @ tolerances)
+        begin = np.searchsorted(there, needed - off)
+        times = np.searchsorted(there, needed + off, "right") - begin
+        if times.sum() > MOST_FITTING:
+            break
+        if not times.any():
+            continue
+        which = np.repeat(np.arange(len(needed)), times)
+        places = np.arange(len(which)) + np.repeat(begin - np.cumsum(times) + times, times)
+        chosen = np.argsort(first)[which] | np.argsort(second)[places] << half
+        ways = (chosen[chosen > 0, None] >> np.arange(n)) & 1
+        ways = ways[(np.abs(ways @ one.parts - one.total) <= tolerances).all(axis=1)]
+        if len(ways):
+            return np.asarray(np.maximum(0.0, 2 * ways.mean(axis=0) - 1))
+    return np.zeros(n)
 
 
 def _all_sums(parts: Floats) -> Floats:
