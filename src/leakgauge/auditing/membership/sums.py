@@ -127,23 +127,31 @@ def _sure(one: Sum) -> Floats:
     parts, total = one.parts @ weights, float(one.total @ weights)
     first, second = total - _all_sums(parts[:half]), _all_sums(parts[half:])
     needed, there = np.sort(first), np.sort(second)
+    orders: tuple[Indices, ...] = ()
     for wider in WIDER if one.tolerance else WIDER[:1]:
         tolerances = wider * one.tolerance + ROUNDING * np.abs(one.parts).sum(axis=0)
         off = float(np.abs(weights) @ tolerances)
-        begin = np.searchsorted(there, needed - off)
-        times = np.searchsorted(there, needed + off, "right") - begin
-        if times.sum() > MOST_FITTING:
-            break
+        for some in (needed[::64], needed):  # a few tell of many that fit
+            begin, times = _times(there, some, off)
+            if times.sum() > MOST_FITTING:
+                return np.zeros(n)
         if not times.any():
             continue
+        orders = orders or (np.argsort(first), np.argsort(second))
         which = np.repeat(np.arange(len(needed)), times)
         places = np.arange(len(which)) + np.repeat(begin - np.cumsum(times) + times, times)
-        chosen = np.argsort(first)[which] | np.argsort(second)[places] << half
+        chosen = orders[0][which] | orders[1][places] << half
         ways = (chosen[chosen > 0, None] >> np.arange(n)) & 1
         ways = ways[(np.abs(ways @ one.parts - one.total) <= tolerances).all(axis=1)]
         if len(ways):
             return np.asarray(np.maximum(0.0, 2 * ways.mean(axis=0) - 1))
     return np.zeros(n)
+
+
+def _times(there: Floats, needed: Floats, off: float) -> tuple[Indices, Indices]:
+    """From which place on, and how often, there is what is needed, or little else, in a sorted array."""
+    begin = np.searchsorted(there, needed - off)
+    return begin, np.searchsorted(there, needed + off, "right") - begin
 
 
 def _all_sums(parts: Floats) -> Floats:
