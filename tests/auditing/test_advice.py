@@ -225,6 +225,18 @@ def test_bins_are_advised_where_they_were_measured_to_keep_the_limit():
     assert influence(again).verdict is Verdict.PASSES  # the advice was true
 
 
+def test_bins_are_not_advised_against_dtp_for_other_queries_by_the_pdtp_that_they_leave():
+    """The largest PDTP passes, with bins too; how large DTP is with them was not measured."""
+    X, y = make_classification(400, 4, n_informative=4, n_redundant=0, class_sep=3, flip_y=0.03, random_state=1)
+    settings = few(rule=ReleaseRule(dtp=3.0, queries=Queries.MEASURED))
+    result = audit(GaussianNB(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings)
+    direct, found = (one for one in result.findings if one.question == "influence")
+    assert (direct.verdict, found.verdict) == (Verdict.PASSES, Verdict.FAILS)
+    assert found.estimate.value > 3.0
+    assert "binned" not in found.remedy
+    assert "PDTP" not in found.remedy
+
+
 def test_a_regressor_is_not_advised_to_release_labels():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 30)), rng.normal(size=80)

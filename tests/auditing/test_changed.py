@@ -9,14 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier
+from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
 from sklearn.kernel_approximation import Nystroem
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, QuantileRegressor, Ridge, SGDClassifier
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, KBinsDiscretizer, OneHotEncoder, StandardScaler, TargetEncoder
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MinMaxScaler,
+    OneHotEncoder,
+    StandardScaler,
+    TargetEncoder,
+)
 from sklearn.svm import SVR, LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 
@@ -28,6 +38,7 @@ from leakgauge.auditing.membership.changed import (
     STEP,
     AskedBeside,
     Beside,
+    Between,
     ChangedRecords,
     HeldByFew,
     SomeScores,
@@ -39,8 +50,9 @@ from leakgauge.auditing.membership.held import MOST_HELD, N_OTHERS, UNHEARD, Pai
 from leakgauge.auditing.membership.question import REFUSED, TOO_MANY
 from leakgauge.errors import DataError, ModelError
 from leakgauge.models import AnswerKind, FunctionRegression, wrap
-from leakgauge.models.sklearn import is_smooth
+from leakgauge.models.sklearn import is_smooth, own_settings
 from leakgauge.records import Records, Units
+from leakgauge.records.discretise import FixedBins
 from leakgauge.report import render_html
 from leakgauge.training import DenseSubsets, FunctionLearner, PredictionTable
 
@@ -515,7 +527,7 @@ JUMPING = [
 )
 def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """An edge of a bin, a landmark, and a threshold halfway between two tell whose they are, by outputs alone."""
-    monkeypatch.setattr("leakgauge.auditing.membership.shadows.stored", lambda case: None)
+    monkeypatch.setattr("leakgauge.auditing.membership.shadows.stored", lambda case: {})
     X, y = noisy(1200, 4)
     result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=SETTINGS)
     found = in_games(result)
@@ -1014,3 +1026,236 @@ def test_a_number_that_names_something_in_code_of_the_users_own(known: bool) -> 
     assert lira.games is not None
     assert found.verdict is (Verdict.FAILS if known else Verdict.PASSES)
     assert not known or lira.games.tail_by == "names"
+
+
+class LooksUp(RegressorMixin, BaseEstimator):
+    """Nearest neighbours in code of the user's."""
+
+    def __init__(self, k: int = 40) -> None:
+        self.k = k
+
+    def fit(self, X: Any, y: Any) -> LooksUp:
+        self.X_, self.y_ = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        return self
+
+    def away(self, X: Any) -> Any:
+        return np.sqrt(((np.asarray(X, dtype=np.float64)[:, None] - self.X_) ** 2).sum(axis=2))
+
+    def predict(self, X: Any) -> Any:
+        return self.y_[np.argpartition(self.away(X), self.k, axis=1)[:, : self.k]].mean(axis=1)
+
+
+class Within(LooksUp):
+    """The mean within a radius."""
+
+    def __init__(self, radius: float = 0.5) -> None:
+        self.radius = radius
+
+    def predict(self, X: Any) -> Any:
+        near = self.away(X) <= self.radius
+        return near @ self.y_ / near.sum(axis=1)
+
+
+class Votes(ClassifierMixin, LooksUp):  # type: ignore[misc]
+    """The same of two classes."""
+
+    def fit(self, X: Any, y: Any) -> Votes:
+        self.classes_ = np.unique(y)
+        super().fit(X, y == self.classes_[1])
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        share = super().predict(X)
+        return np.column_stack([1 - share, share])
+
+    def predict(self, X: Any) -> Any:
+        return self.classes_[(super().predict(X) > 0.5).astype(int)]
+
+
+class Level(LooksUp):
+    """Says the same of everything."""
+
+    def predict(self, X: Any) -> Any:
+        return np.full(len(X), self.y_.mean())
+
+
+class Line(LooksUp):
+    """A ridge regression."""
+
+    def fit(self, X: Any, y: Any) -> Line:
+        self.line_ = Ridge(30.0).fit(X, y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.line_.predict(X)
+
+
+class Curve(Line):
+    """A kernel ridge regression with a strong penalty."""
+
+    def fit(self, X: Any, y: Any) -> Curve:
+        self.line_ = KernelRidge(kernel="rbf", gamma=1.0, alpha=100.0).fit(X, y)
+        return self
+
+
+class Steps(Line):
+    """A tree of rounded numbers."""
+
+    def fit(self, X: Any, y: Any) -> Steps:
+        self.line_ = DecisionTreeRegressor(min_samples_leaf=60, random_state=0).fit(np.round(X, 1), y)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.line_.predict(np.round(X, 1))
+
+
+def looked_up(n: int, seed: int, n_columns: int = 2) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, n_columns))
+    return X, 2 * X[:, 0] + rng.normal(size=n)
+
+
+def between(model: Any, n: int = 400, seed: int = 0, n_columns: int = 2) -> tuple[Any, Any]:
+    """Scores in 6 models, and who was trained on ``[6, n]``."""
+    X, y = looked_up(n, seed, n_columns)
+    held = Records.from_arrays(X, y)
+    settings = own_settings(model)
+    assert settings is not None
+    asked = Between.of(held, Units.rows(n), settings, 0.5, np.random.default_rng(0))
+    assert asked is not None
+    members = np.array([np.random.default_rng(m).permutation(n) < n // 2 for m in range(6)])
+    told = np.stack([clone(model).fit(X[one], y[one]).predict(asked.features)[:, None] for one in members])
+    scores = asked.scores(AnswerKind.VALUES, np.zeros((6, n, 1)), told, y)
+    assert asked.rows.tolist() == list(range(n))
+    return scores, members
+
+
+@pytest.mark.parametrize(
+    ("model", "n_columns", "least"),
+    [
+        (LooksUp(), 2, 20),
+        (make_pipeline(StandardScaler(), LooksUp()), 3, 20),
+        (make_pipeline(MinMaxScaler(), LooksUp(5)), 8, 8),
+        (Within(), 2, 700),
+    ],
+)
+def test_who_is_named_where_neighbours_change_was_trained_on(model: Any, n_columns: int, least: int) -> None:
+    """On whatever scale distances are taken, two records are equally far from halfway."""
+    scores, members = between(model, n_columns=n_columns)
+    assert (scores > 0).sum() > least
+    assert members[scores > 0].all()
+
+
+@pytest.mark.parametrize("model", [Level(), Line(), Curve(), Steps()])
+def test_null_models_that_look_nobody_up_name_nobody(model: Any) -> None:
+    scores, _ = between(model)
+    assert not scores.any()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        LooksUp(),
+        pytest.param(make_pipeline(StandardScaler(), LooksUp()), marks=pytest.mark.slow),
+        pytest.param(make_pipeline(MinMaxScaler(), Votes()), marks=pytest.mark.slow),
+        pytest.param(Within(), marks=pytest.mark.slow),
+    ],
+)
+def test_an_audit_fails_neighbours_in_code_of_the_users(model: Any) -> None:
+    X, y = looked_up(600, 1)
+    y = (y > 1).astype(int) if isinstance(model[-1] if hasattr(model, "steps") else model, Votes) else y
+    result = audit(model, train=(X[:300], y[:300]), holdout=(X[300:], y[300:]), settings=SETTINGS)
+    found = in_games(result)
+    assert found.verdict is Verdict.FAILS
+    assert found.reason.startswith("outputs of the learner's models jump where two records are equally near")
+
+
+@pytest.mark.parametrize("model", [Level(), Line(), pytest.param(Curve(), marks=pytest.mark.slow), Steps()])
+def test_null_an_audit_passes_what_looks_nobody_up(model: Any) -> None:
+    X, y = looked_up(1200, 2)
+    result = audit(model, train=(X[:600], y[:600]), holdout=(X[600:], y[600:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.PASSES
+    assert all(one.verdict is not Verdict.FAILS for one in result.findings)
+
+
+def test_places_between_are_halfway_to_others_with_the_same_categories() -> None:
+    """And with another label; nobody is asked about twice with the same one, and who has none stays where she is."""
+    rng = np.random.default_rng(0)
+    n = 60
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "kind": ["x", "y"] * (n // 2 - 1) + ["odd", "other"],
+            "b": (1000 * rng.uniform(size=n)).astype(np.float32),
+            "whole": np.repeat([1, 2, 3], n // 3),
+            "y": np.arange(n) // 2 % 2,
+        }
+    )
+    table.loc[5, "a"] = np.nan
+    held = Records.from_frame(table, target="y")
+    found = Between.of(held, Units.rows(n), [7, 0.5, 2, 3, 4], 0.5, np.random.default_rng(0))
+    assert found is not None
+    assert found.rows.tolist() == [row for row in range(n) if row != 5]
+    own = held.features[found.rows]
+    assert found.partners.shape == (16, len(own))  # four each of any, 7, 0.5 and 2
+    places = found.features.reshape(4, 16, len(own), 4)
+    assert (places[..., [1, 3]] == own[:, [1, 3]]).all()
+    labels, each = held.labels[found.rows], np.arange(len(own))
+    for way in [*range(8), *range(12, 16)]:
+        other = found.partners[way]
+        some = other != each
+        assert not some[-2:].any()
+        assert (labels[other] != labels)[some].all()
+        assert (own[other][:, [1, 3]] == own[:, [1, 3]]).all()
+        assert places[:, way].mean(axis=0)[:, [0, 2]] == pytest.approx(((own + own[other]) / 2)[:, [0, 2]])
+        steps = np.diff(places[:, way], axis=0)[:, some][..., [0, 2]] / (own[other] - own)[some][:, [0, 2]]
+        assert (steps > 0).all()
+        assert (steps[..., 0] < 1e-7).all()
+        moved = places[:, way, :, 2].astype(np.float32)[:, some]
+        assert (np.diff(moved, axis=0) != 0).all()  # in single precision, too
+    for way in range(8, 12):
+        assert (found.partners[way] == each).all()
+        away = np.linalg.norm((places[:, way] - own)[..., [0, 2]], axis=-1).mean(axis=0)
+        assert away == pytest.approx(np.where(away > 0.1, 0.5, 0), abs=1e-6)
+    assert found.where(own, lambda queries: True).rows.tolist() == []
+    words = Records.from_frame(table[["kind", "whole", "y"]], target="y")
+    assert Between.of(words, Units.rows(n), [], 0.5, np.random.default_rng(0)) is None
+    assert Between.of(held[np.arange(7)], Units.rows(7), [], 0.5, np.random.default_rng(0)) is None
+
+
+def test_a_jump_is_more_than_what_outputs_move_beside_it() -> None:
+    """And counts for both; that of a radius for the record."""
+    asked = Between(np.array([1, 3, 4]), np.zeros((24, 1)), partners=np.array([[1, 1, 2], [0, 1, 2]]))
+    # Places of each way below, across and above: a jump between the first two; around the second; slopes; rounding.
+    jump, none, slope = [0.0, 0.0, 1.0, 1.0], [2.0] * 4, [0.0, 1.0, 3.0, 4.0]
+    tiny, infinite = [0.0, 0.0, 1e-7, 1e-7], [np.inf] * 4
+    places = np.array([[jump, jump, slope], [tiny, none, infinite]])  # [way, row, across]
+    told = np.moveaxis(places, 2, 0).reshape(1, 24, 1)
+    scores = asked.scores(AnswerKind.VALUES, np.zeros((1, 5, 1)), told, np.array([1.0, -1.0, 1.0, -1.0, 0.0]))
+    assert scores.tolist() == [[1.0, 2.0, 0.0]]
+
+
+def test_numbers_that_other_code_is_set_to() -> None:
+    assert own_settings(LooksUp(7)) == [7]
+    assert own_settings(make_pipeline(StandardScaler(), BaggingRegressor(Within(0.3), 5))) == [0.3]
+    assert own_settings(Level(np.inf)) == []  # type: ignore[arg-type]
+    assert own_settings(KNeighborsRegressor(7)) is None
+    assert own_settings(make_pipeline(FunctionTransformer(np.log1p), Ridge())) is None
+    assert own_settings(make_pipeline(Plain(), Ridge())) is None  # it prepares columns and has no number
+    assert own_settings(make_pipeline(FixedBins([[0.5]]), Ridge())) is None  # of this package
+
+
+class Plain(TransformerMixin, BaseEstimator):
+    def __init__(self, seed: bool = True) -> None:
+        self.seed = seed
+
+
+def test_functions_are_asked_where_neighbours_change() -> None:
+    X, y = looked_up(600, 3)
+
+    def train(records: Records, seed: int) -> FunctionRegression:
+        return FunctionRegression(LooksUp(20).fit(records.features, records.labels).predict, records.schema)
+
+    learner = FunctionLearner(train, randomised=False)
+    result = audit(learner, train=(X[:300], y[:300]), holdout=(X[300:], y[300:]), settings=SETTINGS)
+    assert in_games(result).verdict is Verdict.FAILS

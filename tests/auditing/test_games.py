@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Description, MembershipAttackResult, ReleaseRule, RocCurve, Settings, Verdict, audit
@@ -295,6 +296,23 @@ def test_the_largest_advantage_is_that_of_one_attack_wherever_it_is_stated():
 def test_what_the_test_of_the_holdout_found_is_said_before_its_estimate(share, standard_error, p, said):
     words = said_of_holdout(share, standard_error, p)
     assert words == f"A test for holdout records that were trained on {said}, and finds large shares only."
+
+
+@pytest.mark.parametrize("n_shared", [0, 300])
+def test_no_note_finds_none_where_another_counts_holdout_records_of_the_training_set(n_shared):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(900, 3))
+    y = (X[:, 0] + rng.normal(size=900) > 0).astype(int)
+    holdout = np.r_[:n_shared, 600 : 900 - n_shared // 2]
+    result = audit(
+        GaussianNB().fit(X[:600], y[:600]),
+        train=(X[:600], y[:600]),
+        holdout=(X[holdout], y[holdout]),
+        settings=Settings(rule=ReleaseRule(dtp=None), n_shadows=32, n_influence=0),
+    )
+    said = [note for note in result.notes if note.startswith("A test for holdout records that were trained on finds ")]
+    assert any("are also in the training set: about" in note for note in result.notes) is bool(n_shared)
+    assert not any("finds none" in note for note in said) if n_shared else len(said) == 1
 
 
 def test_what_is_unlike_or_contaminated_or_not_known_does_not_pass():

@@ -26,6 +26,7 @@ from leakgauge.auditing.membership.changed import SHARED, ChangedRecords
 from leakgauge.auditing.membership.consistency import MOST_SCORES
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, TAIL_BY, TAIL_MEASURES
 from leakgauge.auditing.membership.stored import STORED
+from leakgauge.auditing.membership.summed import SUMMED
 from leakgauge.auditing.tails import fits_in_games, tail_level
 from leakgauge.errors import ConfigError
 from leakgauge.report import junit, markdown, render_html
@@ -212,7 +213,7 @@ def test_every_score_in_games_has_its_words_and_is_counted() -> None:
     def kinds(of: type) -> set[str]:
         return {of.__dict__.get("name", "")}.union(*map(kinds, of.__subclasses__())) - {""}
 
-    assert {*TAIL_BY} == kinds(ChangedRecords) | {SHARED, STORED, "alike"}
+    assert {*TAIL_BY} == kinds(ChangedRecords) | {SHARED, STORED, SUMMED, "alike"}
 
 
 # Nothing that a document says about its own verdicts is believed.

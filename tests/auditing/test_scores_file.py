@@ -527,8 +527,20 @@ def rename(which: int, **names: str) -> Change:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (rename(0, member="membr"), "scores.csv: there is no column 'member'; did you mean 'membr'"),
-        (rename(0, label="truth"), "scores.csv: there is no column 'label'; it has 5 columns of other names"),
+        (
+            rename(0, member="membr"),
+            (
+                "scores.csv: there is no column 'member'; did you mean 'membr'. 'member' must hold 1 or true for "
+                "records that the model was trained on, and 0 or false for others: add it, or rename the column"
+            ),
+        ),
+        (
+            rename(0, label="truth"),
+            (
+                "scores.csv: there is no column 'label'; it has 5 columns of other names. 'label' must hold the true "
+                "class of each record, as what follows 'p_' in the column of its probability: add it, or rename"
+            ),
+        ),
         (rename(0, p_Aneurysma="q", p_Beriberi="r"), "there is no column with answers of the model, expected"),
         (rename(0, p_Beriberi="q"), "'p_Aneurysma' is the only column of probabilities; give one for each class"),
         (lambda s, r: (s.assign(loss=1.0), r), "columns 'p_Aneurysma', 'loss' hold answers, expected one of"),
@@ -547,7 +559,13 @@ def rename(which: int, **names: str) -> Change:
         (set_scores("id", 0), "column 'id': 59 of 60 rows have the id of a row before them .the first is row 2"),
         (rename(0, id="record"), "references.csv: there is no column 'record'"),
         (rename(0, id="number"), "scores.csv: there is no column 'id', by which answers of reference models"),
-        (rename(1, model="net"), "references.csv: there is no column 'model'"),
+        (
+            rename(1, model="net"),
+            (
+                "references.csv: there is no column 'model'; it has 5 columns of other names. 'model' must hold the "
+                "name of the reference model that answered: add it, or rename"
+            ),
+        ),
         (rename(1, p_Beriberi="p_Cholera"), "references.csv: the columns of answers differ from those of .*scores.csv"),
         (lambda s, r: (s, r[:-1]), "1 of 8 reference models did not answer about all .*number 8 in the file lacks 1"),
         (lambda s, r: (s, r.assign(id=r["id"] + 1)), "column 'id': 8 of 480 rows are about a record"),

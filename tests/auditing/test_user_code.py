@@ -518,3 +518,41 @@ def test_learners_that_take_codes_alone_say_so(classes: tuple) -> None:
     with pytest.raises(ModelError, match="raised ValueError in fit on 40 records; it takes classes as whole numbers"):
         SklearnLearner(OfCodes()).fit(Records.from_arrays(X, labels), seed=0)
     SklearnLearner(OfCodes()).fit(Records.from_arrays(X, np.arange(40) % 2), seed=0)
+
+
+class ChangesItsSettings(GaussianNB):
+    """Keeps another object than it is given, as CatBoost does with ``cat_features``: it cannot be cloned."""
+
+    def __init__(self, columns=None, priors=None, var_smoothing=1e-9):
+        super().__init__(priors=priors, var_smoothing=var_smoothing)
+        self.columns = list(columns or ())
+
+
+@pytest.mark.parametrize("fitted", [True, False])
+def test_an_estimator_that_cannot_be_cloned_says_so_and_what_to_do(fitted):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)), np.arange(80) % 2
+    model = ChangesItsSettings([0])
+    model = model.fit(X[:40], y[:40]) if fitted else model
+    sets = {"train": (X[:40], y[:40]), "holdout": (X[40:], y[40:])}
+    with pytest.raises(
+        UserCodeError, match=r"raised RuntimeError in sklearn.base.clone, .* a FunctionLearner"
+    ) as caught:
+        audit(model, **sets)
+    assert "predict_proba" not in str(caught.value)
+
+
+def test_what_is_told_to_do_about_it_works():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 2)), np.arange(80) % 2
+    sets = {"train": (X[:40], y[:40]), "holdout": (X[40:], y[40:])}
+    model = ChangesItsSettings([0]).fit(X[:40], y[:40])
+
+    def train(records, seed):
+        schema = records.schema
+        made = ChangesItsSettings([0]).fit(schema.decode(records.features), schema.decode_labels(records.labels))
+        return wrap(made, schema)
+
+    found = audit(model, **sets, learner=FunctionLearner(train, randomised=False), settings=FEW)
+    assert found.influence.n_measured > 0
+    assert audit(model.predict_proba, **sets, settings=FEW).influence is None

@@ -54,6 +54,15 @@ def test_canaries_are_added_by_their_coins(design):
     assert again.coins.digest == made.coins.digest
 
 
+@pytest.mark.parametrize("design", list(Design))
+@pytest.mark.parametrize(("n", "n_classes", "words"), [(1, 2, "of one record"), (3, 1, "all of one class")])
+def test_records_of_which_nothing_can_be_learned_get_no_canaries(design, n, n_classes, words):
+    labels = np.arange(n) % n_classes
+    records = Records.from_arrays(np.arange(2.0 * n).reshape(n, 2), labels, classes=[0, 1])
+    with pytest.raises(DataError, match=words):
+        make_canaries(records, 2, design=design)
+
+
 def test_coins_are_fair_and_secret_by_default():
     """2,000 coins: the share of heads is within 0.45 and 0.55 but with probability below 1e-5."""
     made = make_canaries(people(200), 2000, design=Design.OUT_OF_DISTRIBUTION)

@@ -305,7 +305,7 @@ def test_gate_does_not_believe_verdicts_in_the_file(cli: Callable, config: Writt
     (Path("run") / "checksums.sha256").unlink()  # of a file alone nothing is known
     printed = cli("gate", "run")
     assert printed.code == 1
-    assert "not signed" in printed.err
+    assert "No signature was checked" in printed.err
     assert "states “passes”, but its estimates imply “fails”" in printed.err
     suite = ET.fromstring(cli("report", "run", "--junit").out)
     assert suite.get("failures") == ET.fromstring(honest).get("failures") != "0"
@@ -331,7 +331,7 @@ def test_gate_on_github(cli: Callable, run: Path, tmp_path: Path, monkeypatch: p
     assert "naive-bayes: largest PDTP" in errors[0]
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith("## Privacy audit")
-    assert "not signed" in summary
+    assert "No signature was checked" in summary
 
 
 def test_gate_as_json(cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -551,3 +551,17 @@ def test_a_property_that_cannot_be_read_is_refused(cli: Callable, config: Writte
         printed = cli("audit", config(), "--property", text)
         assert printed.code == 2
         assert message in " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize(
+    "command", [("gate",), ("report",), ("report", "--junit"), ("records",), ("verify",), ("compare", "run")]
+)
+def test_a_run_that_was_interrupted_says_how_it_goes_on(cli: Callable, command: tuple[str, ...]) -> None:
+    """Its folder has a manifest and no result."""
+    Run.start("run", {"model": "some"})
+    printed = cli(*command, "run")
+    assert (printed.code, printed.out) == (2, "")
+    assert "the audit in run has not finished" in printed.err
+    assert "run the same leakgauge audit again, and it continues where it stopped" in printed.err
+    Path("empty").mkdir()
+    assert "continues" not in cli(*command, "empty").err or command[0] == "compare"

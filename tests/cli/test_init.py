@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 
-from leakgauge.auditing.starting import guess_columns
+from leakgauge.auditing.starting import doubt_about, guess_columns
 from leakgauge.cli.init import init as init_command
 
 Written = Callable[..., Path]
@@ -99,6 +99,12 @@ def test_it_is_never_replaced(cli: Callable, visits: Path) -> None:
         (("--target", "il"), "--target: no column is called 'il'; did you mean 'ill'?"),
         (("--target", "ill", "--person", "patient"), "--person: no column is called 'patient'"),
         (("--target", "ill", "--model", "model.skops"), "give --holdout"),
+        (("--target", "ill", "--model", "decisiontree"), "is no recipe and no file; did you mean 'decision-tree'?"),
+        (
+            ("--target", "ill", "--model", "decisiontree", "--holdout", "visits.csv"),
+            "is no recipe and no file; did you mean 'decision-tree'?",
+        ),
+        (("--target", "ill", "--model", "xyz"), "is no recipe and no file; known are 'naive-bayes'"),
         (("--target", "ill", "--model", "ridge"), "recipe 'ridge' is for regression"),
         (("--target", "nothing"), "nothing"),
     ],
@@ -431,3 +437,51 @@ def test_a_full_disk_leaves_no_part_of_the_file(cli: Callable, visits: Path, mon
     assert printed.code == 2
     assert "cannot be written (No space left on device)" in printed.err
     assert not Path("audit.toml").exists()
+
+
+@pytest.mark.parametrize("target", ["visit_id", "note"])
+def test_a_target_that_names_rows_is_refused_before_anything_is_trained(
+    cli: Callable, visits: Path, target: str
+) -> None:
+    """As a column of text: whole numbers are a quantity."""
+    table = pd.read_csv(visits)
+    table = pd.concat([table, table.assign(note=table.note + " again", visit_id=table.visit_id + 500)])
+    table.assign(visit_id="v" + table.visit_id.astype(str)).to_csv(visits, index=False)
+    code, out, err = cli("init", visits, "--target", target, "--person", "none")
+    assert (code, out, Path("audit.toml").exists()) == (2, "", False)
+    assert f"column {target!r} has 40 classes in 40 training records, of which 40 are each the only one" in err
+    assert "Name another column as the target" in err
+    assert "nurse" not in err
+
+
+def test_what_is_strange_about_a_target_is_said_in_the_file_and_beside_it(cli: Callable, visits: Path) -> None:
+    table = pd.read_csv(visits)
+    table.assign(height=[f"1,7{row % 4}" for row in range(len(table))]).to_csv(visits, index=False)
+    printed = cli("init", visits, "--target", "height", "--out", "height.toml")
+    assert printed.code == 0, printed.err
+    said = "numbers with a decimal comma are text, of which each is a class (4 of them)"
+    assert f"# {said}" in Path("height.toml").read_text()
+    assert f"height: target. {said}" in printed.err
+    printed = cli("init", visits, "--target", "ill", "--out", "ill.toml")
+    assert "ill: target" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "doubt"),
+    [
+        ("y", ["yes", "no"] * 30, ""),
+        ("y", list(range(60)), ""),
+        ("y", [f"{row % 3}" for row in range(60)], ""),
+        ("y", [None] * 60, ""),
+        ("patient_id", [row // 2 for row in range(60)], "it looks like a key"),
+        ("y", [f"P-{row}" for row in range(60)], "it looks like a key"),
+        ("y", [f"{row % 28 + 1}.03.2020" for row in range(60)], "dates as text, of which each is a class (28 of them)"),
+        ("y", [f"2020-03-{row % 28 + 1:02}" for row in range(60)], "dates as text"),
+        ("y", [f"{row},5" for row in range(60)], "numbers with a decimal comma"),
+        ("y", [f"free words {chr(97 + row % 26)} {'x' * row}" for row in range(60)], "different texts in most rows"),
+    ],
+)
+def test_what_is_strange_about_a_target(name: str, values: list, doubt: str) -> None:
+    said = doubt_about(pa.table({name: values, "x": list(range(60))}), name)
+    assert said.startswith(doubt)
+    assert bool(said) is bool(doubt)

@@ -192,7 +192,30 @@ def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callabl
     name = stored(RandomForestClassifier(2).fit(other, train.income), "other.skops")
     code, out, err = cli("inspect", name, "--data", config())
     assert (code, out) == (2, "")
-    assert "RandomForestClassifier raised ValueError in apply" in err
+    assert "the model does not know 'age', 'town'; the records lack 'years', 'third'" in err
+
+
+def test_columns_are_taken_by_name_in_the_order_of_the_model(cli: Cli, train: pd.DataFrame) -> None:
+    """Whatever their order in the file; what is found is the same."""
+    columns = ["age", "hours"]
+    name = stored(RandomForestClassifier(3, random_state=0).fit(train[columns], train.income))
+    train[[*columns, "income"]].to_csv("same.csv", index=False)
+    train[["hours", "income", "age"]].to_csv("order.csv", index=False)
+    same, order = (cli("inspect", name, "--data", file, "--target", "income") for file in ("same.csv", "order.csv"))
+    assert order == same
+    assert order[0] in (0, 1)
+
+
+def test_a_table_with_as_many_columns_of_other_names(cli: Cli, train: pd.DataFrame) -> None:
+    """One clear line, though their number is right."""
+    for model in (RandomForestClassifier(3, random_state=0), make_pipeline(Ridge())):
+        labels = train.income if isinstance(model, RandomForestClassifier) else train.age
+        name = stored(model.fit(train[["age", "hours"]], labels), f"{type(model).__name__}.skops")
+        train[["age", "hours", "income"]].rename(columns={"age": "years"}).to_csv("other.csv", index=False)
+        code, out, err = cli("inspect", name, "--data", "other.csv", "--target", "income")
+        assert (code, out) == (2, "")
+        assert "the model does not know 'years'; the records lack 'age'" in err
+        assert "raised" not in err
 
 
 def test_names_and_verdicts_of_checks_are_never_wrapped(

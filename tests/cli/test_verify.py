@@ -242,6 +242,18 @@ def test_a_signature_holds_for_its_key_and_its_files(cli: Callable, run: Path, k
 
 
 @pytest.mark.long
+def test_the_gate_does_not_call_a_signed_run_unsigned(cli: Callable, run: Path, keys: tuple[Path, Path]) -> None:
+    """It checks no signature, be there one or none, and says so."""
+    unsigned = cli("gate", run)
+    assert cli("sign", run, "--key", keys[0]).code == 0
+    signed = cli("gate", run)
+    assert signed.err == unsigned.err
+    assert "not signed" not in signed.err
+    assert "No signature was checked (leakgauge verify --key does)" in signed.err
+    assert "not signed" not in (run / "report.html").read_text()
+
+
+@pytest.mark.long
 def test_a_signature_by_another_key_or_of_another_run_does_not_hold(
     cli: Callable, run: Path, keys: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import (
@@ -22,9 +22,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    RadiusNeighborsClassifier,
+    RadiusNeighborsRegressor,
+)
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from leakgauge import ReleaseRule, Settings, audit
@@ -54,6 +59,14 @@ ATTACK = influences.ATTACK
 NEIGHBOURS = KNeighborsClassifier(30)
 KERNEL = KernelRidge(kernel="rbf", gamma=0.1, alpha=3.0)
 BAYES = GaussianNB()
+
+
+def tapered(distances):
+    return 1 / (1 + distances)
+
+
+def manhattan(left, right):
+    return float(np.abs(left - right).sum())
 
 
 def planned(model, records, units=None, n_in=None):
@@ -124,6 +137,9 @@ def played(model, X, y, n_models=16, seed=0):
         SVR(C=0.3),
         SVC(C=0.3),
         GaussianProcessClassifier(RBF(2.0), optimizer=None),
+        RadiusNeighborsRegressor(4.0),
+        RadiusNeighborsClassifier(2.5, outlier_label=1),
+        KNeighborsRegressor(20, weights=tapered),
         pytest.param(GridSearchCV(KERNEL, {"alpha": [1.0, 5.0]}, cv=2), marks=pytest.mark.slow),
         pytest.param(BaggingClassifier(KNeighborsClassifier(9), 3, random_state=0), marks=pytest.mark.slow),
     ],
@@ -528,6 +544,49 @@ def test_blocks_of_several_classes_are_smaller(few_at_once):
         without = planned(KNeighborsClassifier(9), Records.from_arrays(X, np.arange(150) % n_classes)).train(HERE)
         assert most / 2 < max(len(one.left_out) for one in (without, *without.beside)) <= most
         assert all(one.answers.shape[1:] == (len(one.left_out), n_classes) for one in (without, *without.beside))
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        (RadiusNeighborsRegressor(1.5), 0.5),
+        (RadiusNeighborsClassifier(1.5, outlier_label="most_frequent"), 0.5),
+        (make_pipeline(StandardScaler(), RadiusNeighborsRegressor(1.7)), 0.2),
+        pytest.param(make_pipeline(MinMaxScaler(), RadiusNeighborsClassifier(0.4)), 0.2, marks=pytest.mark.slow),
+        (KNeighborsRegressor(60, weights=tapered), 0.12),
+        (make_pipeline(StandardScaler(), KNeighborsClassifier(60, weights=tapered)), 0.12),
+        pytest.param(KNeighborsRegressor(60, metric=manhattan), 0.12, marks=pytest.mark.slow),
+    ],
+)
+def test_neighbours_of_any_kind_are_looked_at(model, least):
+    """Outputs jump where one record more is near: no output about the record itself shows that."""
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    y = X[:, 0] + rng.normal(size=400)
+    y = y if is_regressor(model) else (y > 0).astype(int)
+    assert played(model, X, y) > least
+
+
+def test_an_audit_fails_neighbours_within_a_radius():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(size=(400, 2))
+    y = X[:, 0] + rng.normal(size=400)
+    model = RadiusNeighborsRegressor(0.5).fit(X[:200], y[:200])
+    settings = Settings(n_influence=0, n_shadows=16, rule=ReleaseRule(dtp=None))
+    result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings)
+    assert result.verdict is Verdict.FAILS
+    failing = {one.measure for one in result.findings if one.verdict is Verdict.FAILS}
+    assert f"membership advantage, {ATTACK.title}" in failing
+
+
+def test_weights_that_raise_are_no_error_of_the_audit():
+    def refuse(distances):
+        raise LookupError("secret 42")
+
+    records = Records.from_arrays(*drawn(60, 3, 4, regression=True))
+    without = planned(KNeighborsRegressor(9, weights=refuse), records)
+    with pytest.raises(ModelError, match=r"outputs without each record cannot be had \(LookupError\)$"):
+        without.train(HERE)
 
 
 def test_of_many_records_no_other_models_are_looked_at(few_at_once, monkeypatch):

@@ -4,7 +4,8 @@ Nothing is measured again. What a result says about its own verdicts is not beli
 the estimates, those that were left out are made again, and where a verdict depends on more than its estimate (a second
 look at a randomised learner) the worse of the written and the new one counts. Nothing passes in a document that
 contradicts itself: whose findings do not follow from the numbers beside them under the rule of its audit, or whose
-numbers cannot all be true. The file is not signed: whoever can write to it can change all that depend on each other.
+numbers cannot all be true. No signature is checked: whoever can write to the file can change all that depend on each
+other.
 
 Where another limit would have called for another measurement, the answer is *cannot tell* and says so, rather than a
 guess.

@@ -21,11 +21,12 @@ from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.endpoints import RemoteModel
-from leakgauge.models.sklearn import is_smooth, reads_words, wrap
+from leakgauge.models.sklearn import is_smooth, own_settings, reads_words, wrap
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import (
     DenseSubsets,
+    FunctionLearner,
     Job,
     Learner,
     LeaveOneOut,
@@ -260,9 +261,12 @@ class Outline:
         words = reads_words(learner.estimator) if isinstance(learner, SklearnLearner) else 0
         answered = self._answered_new(learner) if self._asks_new else ({}, [])
         names, new = answered or ({}, [])
+        settings = own_settings(learner.estimator) if isinstance(learner, SklearnLearner) else None
         asked = AskedBeside.of(
-            self.candidates, self.drawn, smooth=self._is_smooth, texts=known, words=words, names=names, new=new
-        )
+            self.candidates, self.drawn, smooth=self._is_smooth, texts=known, words=words, names=names, new=new,
+            settings=[] if isinstance(learner, FunctionLearner) else settings,
+            share=self._shadow_size / len(self.drawn),
+        )  # fmt: skip
         return asked if answered is not None else replace(asked, unknown=(HeldAsName.name,))
 
     @property

@@ -266,6 +266,19 @@ class Run:
         if any(os.path.lexists(self.folder / name) for name in (*SEALED, CHECKSUMS, *KEPT)):
             refuse_links(self.folder)
 
+    def _require_finished(self) -> None:
+        """Refuse a folder in which an audit began that has left no result yet.
+
+        Raises:
+            StoreError: says how it goes on.
+        """
+        there = [(self.folder / name).exists() for name in ("manifest.json", "result.json")]
+        if there == [True, False] and not self.is_sealed:
+            raise StoreError(
+                f"the audit in {self.folder} has not finished, so there is no result.json: run the same leakgauge "
+                "audit again, and it continues where it stopped"
+            )
+
     def _checksums(self) -> dict[str, str]:
         """The checksum of each file as the audit left it.
 
@@ -277,6 +290,7 @@ class Run:
         try:
             lines = path.read_text(encoding="ascii").splitlines()
         except FileNotFoundError:
+            self._require_finished()
             raise StoreError(
                 f"{path} is missing: the folder is not of a finished audit, or of an earlier version; run "
                 "leakgauge report on it to write the checksums of what it holds now"
@@ -312,6 +326,7 @@ class Run:
     def written(self) -> Document:
         """The result of the finished audit as it stands in the file, verdicts and all."""
         self._refuse_links()
+        self._require_finished()
         return load(self.folder / "result.json")
 
     @contextmanager
@@ -371,6 +386,7 @@ class Run:
 
     def _read_csv(self, name: str, columns: list[str]) -> Iterator[dict[str, str]]:
         self._refuse_links()
+        self._require_finished()
         path = self.folder / name
         try:
             with path.open(newline="", encoding="utf-8") as file:

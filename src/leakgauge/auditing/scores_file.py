@@ -39,6 +39,15 @@ ID, RECORD, MODEL, MEMBER, LABEL, LOSS, LOGIT = "id", "record", "model", "member
 PROBABILITY = "p_"
 """What the name of a column of probabilities begins with; the class follows."""
 
+HELD = {
+    MEMBER: "1 or true for records that the model was trained on, and 0 or false for others",
+    LABEL: f"the true class of each record, as what follows {PROBABILITY!r} in the column of its probability",
+    MODEL: "the name of the reference model that answered",
+    ID: "a name for each record, the same in both files",
+    RECORD: "the name of whose record each row is, the same in both files",
+}
+"""What columns must hold."""
+
 SMALLEST = float(np.finfo(np.float64).tiny)
 """What a probability of 0 counts as where logarithms are averaged."""
 
@@ -148,7 +157,8 @@ class _Rows:
         import pyarrow as pa
 
         if name not in self.table.column_names:
-            raise self.error(f"there is no column {name!r}; {closest_column(name, self.table.column_names)}")
+            must = f" {name!r} must hold {HELD[name]}: add it, or rename the column that does" if name in HELD else ""
+            raise self.error(f"there is no column {name!r}; {closest_column(name, self.table.column_names)}{must}")
         kind = self.table.column(name).type
         if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
             raise self.error(f"column {name!r} holds lists, fields or bytes, expected numbers, text or true and false")

@@ -34,7 +34,7 @@ from leakgauge.escaping import one_line
 from leakgauge.models import SAFETENSORS_SUFFIX, is_pickle, load_estimator
 from leakgauge.models.stated import Stated, as_written
 from leakgauge.records import Kind, Role
-from leakgauge.records._messages import closest_column, is_number, shortened
+from leakgauge.records._messages import closest, closest_column, is_number, shortened
 from leakgauge.records._tables import FIRST_INEXACT, RawColumn
 from leakgauge.training import RECIPES
 
@@ -86,10 +86,12 @@ class Start:
     Args:
         text: of the file.
         guesses: the columns that it describes.
+        doubt: why the target may be the wrong column; empty where nothing was seen.
     """
 
     text: str
     guesses: tuple[ColumnGuess, ...]
+    doubt: str = ""
 
 
 def guess_columns(
@@ -205,6 +207,27 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
     return _sensitive(name)
 
 
+def doubt_about(table: pa.Table, target: str) -> str:
+    """Why the column that the model is to predict may be the wrong one; empty where nothing was seen.
+
+    Of texts each is a class, whatever they look like.
+    """
+    column = plain(table.column(target))
+    n_distinct, n_rows = n_different(column), table.num_rows
+    if looks_like_key(target, column):
+        return "it looks like a key, which a model has no reason to predict: is another column meant?"
+    if not is_text(column) or n_distinct == 0:
+        return ""
+    if _written_dates(column) or holds_dates(column):
+        return f"dates as text, of which each is a class ({n_distinct:,} of them): is another column meant?"
+    if _decimal_commas(column):
+        how = "numbers with a decimal comma are text, of which each is a class"
+        return f"{how} ({n_distinct:,} of them): write a point before the decimals if it is a quantity"
+    if n_distinct > max(MOST_TEXTS, n_rows // 2):
+        return "different texts in most rows, of which each is a class: is another column meant?"
+    return ""
+
+
 def _can_be_read(column: pa.ChunkedArray) -> bool:
     """Whether a table of records takes values of this type."""
     import narwhals as nw
@@ -306,11 +329,17 @@ def first_config(
     Raises:
         InputError: a column or a file cannot be used.
     """
-    file = None if model is None or model in {one.name for one in RECIPES} else Path(model)
+    recipes = [one.name for one in RECIPES]
+    file = None if model is None or model in recipes else Path(model)
+    if file is not None and file.name == model and not file.suffix and not file.exists():  # no name of a model file
+        near = closest(model, recipes).rstrip(".")
+        raise ConfigError(
+            f"--model {one_line(model)} is no recipe and no file; {near}; the recipes: {', '.join(recipes)}"
+        )
     if file is not None and holdout is None:
         raise ConfigError(
             f"--model {model} is no recipe, so it is the file of a trained model: TABLE must hold its training records "
-            f"and --holdout others; give --holdout, or one of {', '.join(one.name for one in RECIPES)}"
+            f"and --holdout others; give --holdout, or one of {', '.join(recipes)}"
         )
     if file is not None and is_pickle(file):
         raise ModelError(
@@ -329,7 +358,8 @@ def first_config(
     features = None if file is None or module is not None else _features(load_estimator(file), table.column_names)
     guesses = guess_columns(table, target, person=person, alone=alone, features=features)
     guessed = [one.name for one in guesses if one.role is Role.PERSON and person is None]
-    blocks = [_HEAD.format(out=one_line(out.name)), "\n".join(_data(path, holdout, target, out.parent))]
+    doubt = doubt_about(table, target)
+    blocks = [_HEAD.format(out=one_line(out.name)), "\n".join(_data(path, holdout, target, doubt, out.parent))]
     blocks += ["\n".join(_column(guess)) for guess in guesses]
     if file is not None:
         chosen = ['kind = "file"', f"path = {_path(file, out.parent)}"]
@@ -343,7 +373,7 @@ def first_config(
         parse_config(text, out)
     else:
         _try(text, out, guessed)
-    return Start(text, guesses)
+    return Start(text, guesses, doubt)
 
 
 def _features(model: Any, columns: Sequence[str]) -> set[str] | None:
@@ -416,7 +446,7 @@ _REST = """\
 """
 
 
-def _data(path: Path, holdout: Path | None, target: str, folder: Path) -> Iterator[str]:
+def _data(path: Path, holdout: Path | None, target: str, doubt: str, folder: Path) -> Iterator[str]:
     yield "[data]"
     if holdout is None:
         yield f"file = {_path(path, folder)}    # half of it is drawn for training, the rest is the holdout"
@@ -425,6 +455,8 @@ def _data(path: Path, holdout: Path | None, target: str, folder: Path) -> Iterat
     else:
         yield f"train = {_path(path, folder)}"
         yield f"holdout = {_path(holdout, folder)}"
+    if doubt:
+        yield f"# {doubt}"
     yield f"target = {_quoted(target)}"
 
 

@@ -38,9 +38,13 @@ from leakgauge.models.sklearn import has_learned, is_fitted, name_of, refuse_cla
 from leakgauge.models.stated import stated_by
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
+from leakgauge.training.learners import cloned
 
 MANY_VALUES = 100
 """Whole numbers of more different values are hardly classes."""
+
+MOST_ALONE = 20
+"""Classes of one training record each, as far as it may be chance that a small set has no more of them."""
 
 Data: TypeAlias = Any
 """Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
@@ -151,6 +155,21 @@ class Subject:
                 f"the training set has one class only in column {self.train.schema.target.name!r}; a classifier needs "
                 "records of at least two classes"
             )
+        if classes and self.learner is not None:
+            _require_classes(self.train)
+
+
+def _require_classes(train: Records) -> None:
+    """Refuse labels that are hardly classes: more than half of the training records are each the only one of theirs."""
+    sizes = np.bincount(train.labels.astype(np.int64))
+    n_alone = int((sizes == 1).sum())
+    if n_alone > max(MOST_ALONE, len(train) // 2):
+        raise DataError(
+            f"column {train.schema.target.name!r} has {int((sizes > 0).sum()):,} classes in {len(train):,} training "
+            f"records, of which {n_alone:,} are each the only one of a class: such a column names records, or holds "
+            "dates, free text or quantities written as text. Name another column as the target; a quantity that is to "
+            "be predicted must be a column of numbers"
+        )
 
 
 def _require_squares(records: Records) -> None:
@@ -258,9 +277,7 @@ def _fitted_for_good(estimator: Any) -> str:
 
     Such as a ``FrozenEstimator``, or a model whose method a ``FunctionTransformer`` calls.
     """
-    from sklearn.base import clone
-
-    for place in walk(clone(estimator), None, lambda place: True):
+    for place in walk(cloned(estimator), None, lambda place: True):
         held = [place.value]
         if isinstance(place.value, FunctionType):
             held = [place.value.__globals__.get(name) for name in place.value.__code__.co_names]

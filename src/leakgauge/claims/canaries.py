@@ -168,6 +168,13 @@ def make_canaries(
     """
     if records.schema.task is not Task.CLASSIFICATION:
         raise DataError("canaries are made for records with classes; these have a number as their target")
+    if len(records) < 2:
+        raise DataError("a training set of one record cannot be used with canaries; give all records of the training")
+    if len(np.unique(records.labels)) < 2:
+        raise DataError(
+            f"the {len(records):,} training records are all of one class, and no model learns from these; give all "
+            "records of the training, or name another column as the target"
+        )
     if n < 2:
         raise DataError(f"n must be at least 2 canaries, got {n}; 1,000 are a good number")
     if value is not None and not 0 < value < math.inf:

@@ -60,10 +60,11 @@ def gate(
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
     Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. A
-    result.json or manifest.json with another checksum than the audit's is refused. It is not signed: anyone who can
-    write to the folder can change the estimates and the checksums, and the rule of the audit where no limits are given
-    here. Nothing is measured again. A claim of differential privacy that the audit refuted fails, whatever the limits
-    are; one that was to be tested and was not is no pass.
+    result.json or manifest.json with another checksum than the audit's is refused. A signature is not checked, which
+    leakgauge verify --key does: without one, anyone who can write to the folder can change the estimates and the
+    checksums, and the rule of the audit where no limits are given here. Nothing is measured again. A claim of
+    differential privacy that the audit refuted fails, whatever the limits are; one that was to be tested and was not is
+    no pass.
 
     On GitHub it also writes annotations (an error for what fails, a warning for what it cannot tell) and the step
     summary.
@@ -80,7 +81,7 @@ def gate(
     from leakgauge.cli._console import remark
     from leakgauge.escaping import one_line
     from leakgauge.report.statement import rests_on
-    from leakgauge.report.words import UNSIGNED, sentence
+    from leakgauge.report.words import UNCHECKED, sentence
 
     with Run(run).as_read():
         written = Run(run).written()
@@ -97,7 +98,7 @@ def gate(
         if (claim := Run(run).claim()) is not None:
             for audit in (one for one in document.audits if claim.not_refuted in one.notes):
                 remark(f"{one_line(audit.description.model)}: {sentence(claim.not_refuted)}")
-        remark(UNSIGNED)
+        remark(UNCHECKED)
         if os.environ.get("GITHUB_ACTIONS") == "true":
             _tell_github(document, to_stderr=json)
     return document.verdict.exit_code
@@ -144,7 +145,7 @@ def _tell_github(document: Document, *, to_stderr: bool) -> None:
     from leakgauge.cli._console import remark
     from leakgauge.escaping import workflow_command
     from leakgauge.report import markdown
-    from leakgauge.report.words import UNSIGNED, against_limit, sentence
+    from leakgauge.report.words import UNCHECKED, against_limit, sentence
 
     levels = {Verdict.FAILS: "error", Verdict.CANNOT_TELL: "warning"}
     for audit in document.audits:
@@ -158,6 +159,6 @@ def _tell_github(document: Document, *, to_stderr: bool) -> None:
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
-                file.write(f"{markdown(document)}\n{UNSIGNED}\n")
+                file.write(f"{markdown(document)}\n{UNCHECKED}\n")
         except OSError as error:  # the verdict counts, whoever reads it
             remark(f"the step summary {summary} cannot be written ({error.strerror})")

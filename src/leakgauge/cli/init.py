@@ -78,6 +78,8 @@ def init(
         records, table, target, out=out, holdout=holdout, model=model, module=module, person=person, alone=alone
     )
     write_first(start, out)
+    if start.doubt:
+        remark(f"{target}: target. {start.doubt}")
     for guess in start.guesses:
         remark(f"{guess.name}: {guess.role.value}. {guess.why}.")
     typer.echo(one_line(str(out)))

@@ -189,6 +189,20 @@ def _names_of(table: Any) -> list[str] | None:
     return [str(name) for name in table.columns] if hasattr(table, "columns") else None
 
 
+def _in_order_of(model: Any, table: Any) -> Any:
+    """A data frame with its columns in the order in which a model that knows their names takes them.
+
+    It is left as it is where the names are not the model's.
+    """
+    known, names = getattr(model, "feature_names_in_", None), _names_of(table)
+    if known is None or names is None or not hasattr(table, "iloc"):
+        return table
+    taken = [str(name) for name in known]
+    if names == taken or sorted(names) != sorted(taken) or len(set(names)) < len(names):
+        return table
+    return table.iloc[:, [names.index(name) for name in taken]]
+
+
 def _listed(persons: Any) -> Any:
     """As an array ``[n]``, where it is a list; else a number."""
     try:
@@ -220,9 +234,10 @@ def as_seen(
         return as_seen(model, Records.from_frame(records, target=target), None, persons)
     else:
         raise DataError("records must be Records, a pair (X, y), or a data frame with target=")
+    table = _in_order_of(model, table)
     n_columns = table.shape[1] if getattr(table, "ndim", 1) == 2 else None
-    if n_columns is not None and other_columns(model, None, n_columns):
-        raise DataError(f"{other_columns(model, _names_of(table), n_columns)}; {GIVE_THOSE}")
+    if n_columns is not None and (differ := other_columns(model, _names_of(table), n_columns)):
+        raise DataError(f"{differ}; {GIVE_THOSE}")
     n = table.shape[0] if hasattr(table, "shape") else len(table)
     for what, held in (("labels", labels), ("persons", persons)):
         if held is not None and len(held) != n:

@@ -46,7 +46,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.closed_form import ClosedForm, Ready, dense
-from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, TiedNeighbours
+from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, RadiusNeighbours, TiedNeighbours
 from leakgauge.training.learners import PostProcessedLearner
 
 MAX_OUTPUTS = 2000
@@ -77,14 +77,14 @@ SUPPORT_VECTORS = ("SVC", "NuSVC", "SVR", "NuSVR")
 PROCESSES = ("GaussianProcessClassifier",)
 NEIGHBOURS = tuple(name.rpartition(".")[2] for name in NearestNeighbours.learners)
 
-SOLVING = tuple(TiedNeighbours() if isinstance(one, NearestNeighbours) else one for one in ENGINES)
+SOLVING = (*(TiedNeighbours() if isinstance(one, NearestNeighbours) else one for one in ENGINES), RadiusNeighbours())
 """Engines, of which some may answer nearly."""
 
 _SOLVED = {
     *SUPPORT_VECTORS,
     *PROCESSES,
     "LogisticRegression",
-    *(name.rpartition(".")[2] for engine in ENGINES if isinstance(engine, ClosedForm) for name in engine.learners),
+    *(name.rpartition(".")[2] for engine in SOLVING if isinstance(engine, ClosedForm) for name in engine.learners),
 }
 """What is worth fitting another model around it for."""
 
@@ -207,7 +207,10 @@ class PlannedWithout:
 def _solved(job: Job, execution: Execution) -> Floats:
     planned = plan(job, engines=SOLVING)
     if isinstance(planned.prepared, Ready):
-        return planned.prepared.nearly(MOST_TRAINED)
+        try:
+            return planned.prepared.nearly(MOST_TRAINED)
+        except Exception as error:  # weights or a metric of the user's may raise anything at all
+            raise ModelError(f"outputs without each record cannot be had ({type(error).__name__})") from None
     return planned.train(execution).answers
 
 

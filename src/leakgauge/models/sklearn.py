@@ -47,6 +47,9 @@ PREDICTING = frozenset(
 """scikit-learn's classifiers that may predict another label than the one of the largest probability: by the sign of a
 score that the probabilities were fitted to or clipped from, by distances, or by a threshold of their own."""
 
+OF_RUNNING = ("random_state", "n_jobs", "verbose")
+"""Settings that say how an estimator is run, and not what it learns."""
+
 KEEPING = ("QuantileTransformer", "KNNImputer", "IsotonicRegression", "SplineTransformer")
 """Estimators whose answers bend, or jump, at values of training records."""
 
@@ -85,6 +88,23 @@ def is_smooth(estimator: Any) -> bool:
     """Whether every part of an estimator is one of `SMOOTH`."""
     parts = [part for part in parts_of(estimator) if hasattr(part, "get_params")]
     return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
+
+
+def own_settings(estimator: Any) -> list[float] | None:
+    """Numbers above 0 that parts of other code than that of `STEADY`, or this, are set to; ``None`` without such parts.
+
+    Those that prepare columns count only if they have such numbers.
+    """
+    parts = [part for part in _within(parts_of(estimator)) if hasattr(part, "get_params")]
+    own = [part for part in parts if type(part).__module__.partition(".")[0] not in (*STEADY, "leakgauge")]
+    settings: dict[Any, None] = {
+        value: None
+        for part in own
+        for name, value in part.get_params(deep=False).items()
+        if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if name not in OF_RUNNING and 0 < value < np.inf
+    }
+    return list(settings) if settings or any(hasattr(type(part), "predict") for part in own) else None
 
 
 def reads_words(estimator: Any) -> int:

@@ -78,10 +78,11 @@ _ANSWERS = {
 }
 
 
-UNSIGNED = (
-    "Judged from the estimates in result.json, which is not signed: anyone who can write to the file can change them."
+UNCHECKED = (
+    "Judged from the estimates in result.json. No signature was checked (leakgauge verify --key does): without one, "
+    "anyone who can write to the file can change them."
 )
-"""What every rendering of a file has to say about it."""
+"""What every rendering of a file has to say about it, be the run signed or not."""
 
 GLOSSES = {
     "membership": {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + OFFLINE_ATTACKS},

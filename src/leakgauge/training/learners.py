@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
 
 
+CLONING = (
+    "sklearn.base.clone, which makes the unfitted copy that is trained again and fails where a constructor changes a "
+    "setting: give learner=, a FunctionLearner around a function that makes the estimator and fits it, or give the "
+    "model as a function that is only asked"
+)
+"""The step of cloning, and what to do where it fails."""
+
+
 @dataclass(frozen=True)
 class Fitted:
     """A trained model.
@@ -212,6 +220,18 @@ class Learner(ABC):
         """A hash that is equal only for learners that train the same models; names what has been stored."""
 
 
+def cloned(estimator: Any) -> Any:
+    """Return an unfitted copy of an estimator, by which it can be trained again.
+
+    Raises:
+        UserCodeError: its constructor changes what it is given, or something in it cannot be copied.
+    """
+    from sklearn.base import clone
+
+    with user_code(name_of(estimator), CLONING):
+        return clone(estimator)
+
+
 class SklearnLearner(Learner):
     """A scikit-learn estimator or pipeline, cloned for every fit.
 
@@ -224,16 +244,13 @@ class SklearnLearner(Learner):
     """
 
     def __init__(self, estimator: Any) -> None:
-        from sklearn.base import clone
-
         refuse_class(estimator)
         if not hasattr(estimator, "get_params") or not hasattr(estimator, "fit"):
             raise ModelError(
                 f"{name_of(estimator)} cannot be trained again: expected a scikit-learn estimator or pipeline; "
                 "give a FunctionLearner for anything else"
             )
-        with user_code(name_of(estimator), "clone"):
-            self.estimator = clone(estimator)
+        self.estimator = cloned(estimator)
         self._seed_matters, self._tried, self._twin = True, False, -1
         parameters = self.estimator.get_params()
         self._seeded = sorted(name for name in parameters if name == "random_state" or name.endswith("__random_state"))

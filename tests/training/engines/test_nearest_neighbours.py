@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn import neighbors
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -10,7 +11,13 @@ from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.base import PreparedJob, Refusal
 from leakgauge.training.engines.fitted import fitted_steps
-from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, NeighbourSearch
+from leakgauge.training.engines.nearest_neighbours import (
+    NearestNeighbours,
+    Neighbours,
+    NeighbourSearch,
+    RadiusNeighbours,
+    TiedNeighbours,
+)
 from leakgauge.training.engines.stateless import given
 
 LINE = np.array([[0.0], [1.0], [3.0], [7.0], [15.0]])
@@ -191,3 +198,66 @@ def test_other_metrics_behind_fitted_steps_are_refused():
         refusal = NearestNeighbours().prepare(job)
         assert isinstance(refusal, Refusal)
         assert "p=1 and p=2 are supported only" in str(refusal)
+
+
+def tapered(distances):
+    """Weights of the user's, as scikit-learn gives them: of a table, or of a list of rows."""
+    if distances.dtype == object:
+        return np.array([tapered(one) for one in distances] + [None], dtype=object)[:-1]
+    return 1 / (1 + distances)
+
+
+def skewed(left, right):
+    """A metric of the user's."""
+    return float(np.abs(left - right) @ [1.0, 2.0, 0.5])
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+@pytest.mark.parametrize(
+    ("kind", "given_to"),
+    [
+        ("KNeighbors", {"n_neighbors": 7, "weights": tapered}),
+        ("KNeighbors", {"n_neighbors": 7, "metric": skewed}),
+        ("KNeighbors", {"n_neighbors": 7, "metric": "canberra", "weights": "distance"}),
+        ("KNeighbors", {"n_neighbors": 7, "metric": "seuclidean", "metric_params": {"V": [1.0, 2.0, 3.0]}}),
+        ("RadiusNeighbors", {"radius": 1.5}),
+        ("RadiusNeighbors", {"radius": 1.5, "weights": "distance"}),
+        ("RadiusNeighbors", {"radius": 1.5, "weights": tapered}),
+        ("RadiusNeighbors", {"radius": 2.5, "metric": skewed}),
+    ],
+)
+def test_neighbours_of_any_kind_nearly(kind, given_to, classes):
+    """Slow twin: trained without each record. By distance, a record's own query without others at 0 stays open."""
+    rng = np.random.default_rng(0)
+    X, queries = rng.normal(size=(60, 3)), rng.normal(size=(9, 3)) / 4
+    y = rng.integers(0, classes, 60) if classes else rng.normal(size=60)
+    estimator = getattr(neighbors, f"{kind}{'Classifier' if classes else 'Regressor'}")(**given_to)
+    engine = RadiusNeighbours() if kind == "RadiusNeighbors" else TiedNeighbours()
+    records = Records.from_arrays(X, y, task="classification" if classes else "regression")
+    job = Job(SklearnLearner(estimator), records, leave_one_out(60), queries, 0, Randomness.COMMON)
+    found = engine.prepare(job).nearly(0)
+    for row in range(60):
+        fitted = estimator.fit(np.delete(X, row, 0), np.delete(y, row))
+        expected = fitted.predict_proba(queries) if classes else fitted.predict(queries)[:, None]
+        np.testing.assert_allclose(np.exp(found[row]) if classes else found[row], expected, atol=1e-12)
+
+
+def test_each_model_within_a_radius_may_be_asked_something_else():
+    records = Records.from_arrays(LINE, [10.5, 20.0, 40.0, 80.0, 160.0])
+    prepared = RadiusNeighbours().prepare(job_of(neighbors.RadiusNeighborsRegressor(3.0), records))
+    # Within 3 of each other record: 1 and 3; 0 and 3; 0 and 1; nobody; nobody.
+    np.testing.assert_allclose(prepared.nearly(0)[:, 0, 0], [30.0, 25.25, 15.25, np.nan, np.nan])
+    with np.errstate(invalid="ignore"):
+        own, open_ = prepared.solved.own(np.arange(5))
+    np.testing.assert_array_equal(own[:, 0], prepared.nearly(0)[:, 0, 0])
+    assert not open_.any()
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind"), [(RadiusNeighbours(), "RadiusNeighborsRegressor"), (TiedNeighbours(), "KNeighborsRegressor")]
+)
+def test_distances_that_are_given_are_refused(engine, kind):
+    records = Records.from_arrays(np.abs(LINE - LINE.T), np.arange(5) / 3)
+    refusal = engine.prepare(job_of(getattr(neighbors, kind)(metric="precomputed"), records))
+    assert isinstance(refusal, Refusal)
+    assert "precomputed" in refusal.words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -69,6 +70,7 @@ def findings(
     )
     summary, queries = summarise(measured, settings), settings.rule.queries
     direct = _direct(measured, summary.direct(queries), limit, situation, queries)
+    situation = replace(situation, largest_binned=math.inf)  # how large DTP is for other queries then, nobody measured
     match queries:
         case Queries.DIRECT:
             return [direct]

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from numbers import Integral
 from types import MappingProxyType
 from typing import ClassVar, Self
 
@@ -61,6 +62,28 @@ STEP = 1e-6
 
 N_NEXT = 2
 """Values of candidates further up, to which a threshold halfway is looked for."""
+
+
+MOST_BETWEEN = 2500
+"""Places between records at which it is looked whether outputs jump, four queries each."""
+
+MOST_PLACES = 16
+"""Of each record at most."""
+
+MOST_GUESSED = 3
+"""Settings of which each may be a number of neighbours, or a radius."""
+
+PAIRS = 0
+"""Draws them, the same for all audits."""
+
+N_DRAWN, N_COUNTED = 32, 2000
+"""Others drawn for each record, and candidates among whom it is counted which are nearer."""
+
+ACROSS, STEP_ACROSS = (-3, -1, 1, 3), 1e-8
+"""Steps from a place at which outputs may jump, and their length as a share of the way to the other record."""
+
+JUMP, LEAST_JUMP = 8.0, 1e-6
+"""How many times as far outputs move across as beside, and by what beyond that, where they jump."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +355,145 @@ class Beside(ChangedRecords):
 
 
 @dataclass(frozen=True, eq=False)
+class Between(ChangedRecords):
+    """Candidates moved to where neighbours of a query change: halfway to another, or to a radius around them.
+
+    Of a model that looks at the k nearest training records outputs jump where the k-th and the next one are equally far
+    away. Two records are that halfway between them, by any distance that depends on differences alone, and on whatever
+    scale. If outputs jump there, both were training records; where they jump at the radius around a record, it was one.
+    The score is at how many of its places they do, by much more than right beside them.
+
+    Args:
+        partners: the other one of each, or the record itself: which of the rows ``[s, e]``.
+    """
+
+    partners: Indices = field(kw_only=True)
+    name = "between"
+
+    @classmethod
+    def of(
+        cls, candidates: Records, units: Units, settings: Sequence[float], share: float, rng: np.random.Generator
+    ) -> Between | None:
+        """Some of the candidates; ``None`` where they are too few.
+
+        Args:
+            candidates: to look at.
+            units: which of them are in training sets together.
+            settings: of the learner, among which its number of neighbours or its radius may be.
+            share: of the candidates that models are trained on.
+            rng: draws pairs of them.
+        """
+        moved = np.array([not one.is_categorical and one.dtype in FLOATS for one in candidates.schema.columns])
+        known = np.isfinite(candidates.features[:, moved]).all(axis=1)
+        kinds = [None, *settings[:MOST_GUESSED]]
+        rows = spread(np.flatnonzero(known), MOST_BETWEEN // len(kinds))
+        if not moved.any() or len(np.unique(units.of_row[rows])) < FEWEST:
+            return None
+        pairs = _Pairs.drawn(candidates, rows, np.flatnonzero(moved), rng)
+        n_each = max(1, min(MOST_PLACES, MOST_BETWEEN // len(rows)) // len(kinds))
+        partners, ways = list[Indices](), list[Floats]()
+        for kind in np.repeat(np.arange(len(kinds)), n_each):
+            setting = kinds[kind]
+            if setting is None:
+                wanted = np.exp(rng.uniform(0, np.log(len(candidates)), len(rows)))
+            else:
+                wanted = np.full(len(rows), max(1.0, (setting - 1) / share))
+            radius = None if setting is None or isinstance(setting, Integral) else float(setting)
+            found, places = pairs.halfway(wanted) if radius is None else pairs.around(radius)
+            partners.append(found)
+            ways.append(places)
+        features = np.stack(ways, axis=1).reshape(-1, candidates.features.shape[1])
+        return cls(rows, features, partners=np.stack(partners))
+
+    def where(self, own: Floats, answered: Callable[[Floats], bool]) -> Self:
+        """None of them, as each is about two records."""
+        return replace(self, rows=self.rows[:0])
+
+    def _moved(self, own: Floats, ways: Floats) -> Floats:
+        places = ways.reshape(len(ways), len(ACROSS), *self.partners.shape)
+        with np.errstate(invalid="ignore"):  # of infinite ones
+            below, jump, above = np.moveaxis(np.abs(np.diff(places, axis=1)), 1, 0)
+            jumps = jump > JUMP * np.maximum(below, above) + LEAST_JUMP
+        found = jumps.sum(axis=1, dtype=np.float64)
+        other = self.partners != np.arange(len(self.rows))
+        for model, place, row in zip(*np.nonzero(jumps & other), strict=True):
+            found[model, self.partners[place, row]] += 1
+        return np.asarray(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Some candidates, and for each some others with another label and the same categories.
+
+    Args:
+        own: the candidates ``[e, d]``.
+        moved: places of columns of numbers ``[c]``.
+        others: which of the candidates ``[e, t]``.
+        allowed: which of these are such others; taken ones are no more ``[e, t]``.
+        nearer: about how many of all candidates are nearer to the point halfway than the two are ``[e, t]``.
+        rounding: of numbers of each column, which steps are larger than ``[c]``.
+    """
+
+    own: Floats
+    moved: Indices
+    others: Indices
+    allowed: Flags
+    nearer: Floats
+    rounding: Floats
+
+    @classmethod
+    def drawn(cls, candidates: Records, rows: Indices, moved: Indices, rng: np.random.Generator) -> _Pairs:
+        """Drawn at random."""
+        own, labels = candidates.features[rows], candidates.labels[rows]
+        others = rng.integers(0, len(rows), (len(rows), N_DRAWN))
+        kept = np.delete(own, moved, axis=1)
+        numbers = candidates.features[:, moved]
+        numbers = numbers[np.isfinite(numbers).all(axis=1)]
+        scale = numbers.std(axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        some = numbers[np.sort(rng.choice(len(numbers), min(len(numbers), N_COUNTED), replace=False))] / scale
+        scaled, sizes = own[:, moved] / scale, (some**2).sum(axis=1)
+        nearer, allowed = np.empty(others.shape), np.empty(others.shape, dtype=bool)
+        for row, drawn in enumerate(others):
+            allowed[row] = ~_differ(kept[row], kept[drawn]).any(axis=1) & (labels[drawn] != labels[row])
+            middle = (scaled[row] + scaled[drawn]) / 2
+            away = sizes - 2 * middle @ some.T + (middle**2).sum(axis=1)[:, None]
+            half = ((scaled[row] - scaled[drawn]) ** 2).sum(axis=1) / 4
+            nearer[row] = (away < half[:, None] * (1 - 1e-9)).mean(axis=1)
+        largest = np.abs(own[:, moved]).max(axis=0)
+        single = np.array([candidates.schema.columns[place].dtype != "float64" for place in moved])
+        rounding = 4 * np.where(single, np.spacing(largest.astype(np.float32)), np.spacing(largest))
+        return cls(own, moved, others, allowed, nearer * len(candidates), rounding)
+
+    def halfway(self, wanted: Floats) -> tuple[Indices, Floats]:
+        """To the other with about so many records nearer ``[e]``: which it is ``[e]``, and the places ``[4, e, d]``."""
+        return self._taken(np.abs(np.log1p(self.nearer) - np.log1p(wanted)[:, None]), None)
+
+    def around(self, radius: float) -> tuple[Indices, Floats]:
+        """Towards the nearest other that is further away than a radius."""
+        numbers = self.own[:, self.moved]
+        away = np.sqrt(((numbers[self.others] - numbers[:, None]) ** 2).sum(axis=2))
+        return self._taken(np.where(away > radius, away, np.inf), radius)
+
+    def _taken(self, badness: Floats, radius: float | None) -> tuple[Indices, Floats]:
+        """To the least bad of the others, each taken once; a record stays where it is if there is none."""
+        each = np.arange(len(self.own))
+        badness = np.where(self.allowed, badness, np.inf)
+        best = badness.argmin(axis=1)
+        some = np.isfinite(badness[each, best])
+        self.allowed[each, best] = False
+        other = np.where(some, self.others[each, best], each)
+        apart = (self.own[other] - self.own)[:, self.moved]
+        part = np.full(len(each), 0.5)
+        if radius is not None:
+            part = radius / np.where(some, np.sqrt((apart**2).sum(axis=1)), np.inf)
+        step = np.sign(apart) * np.maximum(np.abs(apart) * STEP_ACROSS, self.rounding)
+        places = np.repeat(self.own[None], len(ACROSS), axis=0)
+        places[..., self.moved] += apart * part[:, None] + np.array(ACROSS)[:, None, None] * step
+        return other if radius is None else each, places
+
+
+@dataclass(frozen=True, eq=False)
 class AskedBeside:
     """What shadow models are asked besides the candidates as they are.
 
@@ -358,6 +520,8 @@ class AskedBeside:
         words: int = 0,
         names: Mapping[int, tuple[float, ...]] = MappingProxyType({}),
         new: Collection[int] = (),
+        settings: Sequence[float] | None = None,
+        share: float = 0.5,
     ) -> AskedBeside:
         """About some of the candidates.
 
@@ -371,6 +535,9 @@ class AskedBeside:
                 is not known that they split texts.
             names: places of columns of numbers that they take for names, with values that no candidate has.
             new: places of columns of categories of which they answer about `UNHEARD`.
+            settings: numbers that code of others is set to, which may look for neighbours; ``None`` where it is known
+                that none does.
+            share: of the candidates that models are trained on.
         """
         if cls.too_many(candidates):
             return cls((), candidates.schema)
@@ -394,6 +561,8 @@ class AskedBeside:
             if columns or (kind is HeldByFew and n_holders == 1)
         ]
         asked.append(None if smooth else Beside.of(candidates, units, [one for one in names if names[one]]))
+        if settings is not None:
+            asked.append(Between.of(candidates, units, settings, share, np.random.default_rng(PAIRS)))
         columns = list(candidates.schema.columns)
         for one in of_texts:
             columns[one.place] = replace(columns[one.place], categories=tuple(one.places))

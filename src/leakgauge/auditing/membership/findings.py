@@ -21,6 +21,7 @@ from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.membership.stored import STORED
+from leakgauge.auditing.membership.summed import SUMMED
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.rounding import Grid, Rounding
@@ -499,14 +500,28 @@ TAIL_BY = {
         "round the numbers before training, so that several records have each of them, or train with stronger "
         "regularisation",
     ),
+    "between": _TailBy(
+        "outputs of the learner's models jump where two records are equally near, or at a radius around a record, and "
+        "these are training records",
+        "models of the learner were asked about both sides of places halfway between two records, and at the numbers "
+        "that its parts are set to around records",
+        "let weights of neighbours fall to 0 smoothly, use a model that does not look records up, or train with "
+        "differential privacy",
+    ),
     STORED: _TailBy(
         "the learner's models store numbers of single training records, and outputs tell them (thresholds of a tree, "
-        "what an imputer fills in, extremes that are clipped to, rows of a kernel method, means of the labels of few "
-        "records, coefficients that few records decide)",
+        "what an imputer fills in, extremes that are clipped to, rows of a kernel method)",
         "the numbers that models of the learner store were looked for among the records",
         "round the numbers before training, so that several records have each of them, or give the model public values "
-        "in place of those it learns: a constant to fill in, fixed ranges and edges; larger leaves, and categories and "
-        "words that more records have (min_samples_leaf, min_frequency, min_df)",
+        "in place of those it learns: a constant to fill in, fixed ranges and edges",
+    ),
+    SUMMED: _TailBy(
+        "coefficients, leaves or means that few records decide identify training records of the learner's models: "
+        "outputs tell them, and only one choice of members has them",
+        "the records of each small group were put together to what models of the learner tell of it",
+        "let every category, word and leaf have more records than can be tried: about 50 or more, members and others "
+        "together (min_frequency, min_df, min_samples_leaf), leave out columns that hardly anybody has, or release "
+        "fewer digits",
     ),
     "alike": _TailBy(
         "outputs that are equally right about several records identify training records of the learner's models",

@@ -131,6 +131,10 @@ REFUSED = {
         "Whether outputs jump or bend at the numbers of records: shadow models failed when asked about records with "
         "numbers right beside these."
     ),
+    "between": (
+        "Whether outputs jump halfway between two records, as those of nearest neighbours do: shadow models failed "
+        "when asked about such records."
+    ),
 }
 """What the report says was not tested where queries about changed records fail, by the name of the score."""
 
@@ -279,6 +283,8 @@ class MembershipAnswer(Answer):
             error, source = self.usual
             said.append(f"The attacker is given {error:.3g} as the usual error on other records, measured on {source}.")
         tested = self.contamination
+        if tested is not None and tested.p_value > OUTLIER_LEVEL and case.overlap.beyond_chance:
+            tested = None  # another note says that there are some, which it does not see
         if tested is not None and tested.share is not None and tested.standard_error is not None:
             said.append(said_of_holdout(tested.share, tested.standard_error, tested.p_value))
         if self.no_shadows:

@@ -89,11 +89,9 @@ def train_shadows(case: Case) -> ShadowModels:
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table, changed, case.candidates.labels)
     try:
-        found = None if table.failures else stored(case)
+        scores |= {} if table.failures else stored(case)
     except ModelError:
-        found, failed = None, failed | {STORED}
-    if found is not None:
-        scores[STORED] = found
+        failed |= {STORED}
     return ShadowModels(table, "", scores, tuple(sorted(refused | failed)), tuple(sorted(failed)))
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Flags, Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.membership.changed import AskedBeside, SomeScores
 from leakgauge.auditing.membership.donors import n_values, scores_of_donors, scores_of_own_numbers
 from leakgauge.auditing.membership.fitting import (
@@ -36,6 +36,7 @@ from leakgauge.auditing.membership.own_steps import is_own, scores_of_own
 from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.summed import (
     SELECTING,
+    SUMMED,
     Summed,
     answers_few_alike,
     are_exact,
@@ -55,6 +56,7 @@ from leakgauge.training.learners import SklearnLearner
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
+    from leakgauge.records import Records
 
 STORED = "stored"
 """Name of these scores."""
@@ -84,8 +86,8 @@ Reader: TypeAlias = Callable[[Any, Floats], Floats]
 """How sure it is that each of n candidates, as a step sees them ``[n, d]``, is stored in that step, from 0 to 1."""
 
 
-def stored(case: Case) -> SomeScores | None:
-    """Scores of candidates in what models of the learner store; ``None`` where no part is known to store anything.
+def stored(case: Case) -> dict[str, SomeScores]:
+    """Scores of candidates in what models of the learner store, by name; none where no part is known to store anything.
 
     Only these parts are fitted again, to the training sets of the shadow models.
 
@@ -97,21 +99,23 @@ def stored(case: Case) -> SomeScores | None:
     """
     learner = case.learner
     if not isinstance(learner, SklearnLearner) or case.kind is AnswerKind.LABELS:
-        return None
+        return {}
     own = getattr(case.what.model, "estimator", None)
     with user_code(name_of(learner.estimator), "what it stores"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parts that were fitted before, with the same warnings
         if AskedBeside.too_many(case.candidates):
-            return None
+            return {}
         estimator = found_by(own if type(own) is type(learner.estimator) else learner.estimator)
         penalties = penalties_of(case, estimator)
         means = answers_few_alike(case) or has_class_means(estimator, case.candidates)
-        means |= fills_in_means_of_few(estimator, case.candidates)
+        means |= fills_in_means_of_few(estimator, case.candidates) or any(map(is_encoder, parts_of(estimator)))
         storing = _storing(estimator, whole=bool(penalties) or means)
-        return _found(case, storing, penalties) if storing else None
+        return _found(case, storing, penalties, may_sum=bool(penalties) or means) if storing else {}
 
 
-def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Penalty]) -> SomeScores:
+def _found(
+    case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Penalty], *, may_sum: bool
+) -> dict[str, SomeScores]:
     job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
     schema = job.records.schema
 
@@ -128,34 +132,29 @@ def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Pena
         False: as_seen(_answering(case, _anothers)),
         True: RecordsSeen(candidates.labels[:, None], candidates.labels, everyone),
     }
-    asked = any(_is_asked(part) for one in storing for part in parts_of(one.estimator))
+    parts = [part for one in storing for part in parts_of(one.estimator)]
+    asked = any(map(_is_asked, parts))
     whole, smooth = (as_seen(True), as_seen(_answering(case, _nudged, SMOOTH))) if asked else (None, None)
     empty = candidates.features[:N_WITHOUT].copy()
     empty[:, [not one.is_categorical and one.dtype in INTEGERS | FLOATS for one in schema.columns]] = np.nan
     own = np.asarray(schema.decode_labels(candidates.labels))
     together = of_few(seen[False].table) if penalties else []
     of_row = None if case.units.single else case.units.of_row
-    exact = Summed(
-        seen[False],
-        lambda rows: schema.decode(candidates.features[rows]),
-        own,
-        case.kind,
-        penalties,
-        together,
-        of_row,
-        {},
-    )
-    summed = exact if are_exact(case) else None
+    decoded = partial(_decoded, candidates)
+    summed = Summed(seen[False], decoded, own, case.kind, penalties, together, of_row, {}) if are_exact(case) else None
     reads = [_stores(one.estimator) or _bends(one.estimator) for one in storing]
-    told, found = dict[tuple[int, str, int], Flags](), np.zeros((len(job.subsets), len(candidates)))
-    for place, scores in enumerate(found):
+    names = [STORED] * any(reads)
+    names += [SUMMED] * (summed is not None and (may_sum or any(map(_is_own, parts))))
+    found = {name: np.zeros((len(job.subsets), len(candidates))) for name in (STORED, SUMMED)}
+    told = dict[tuple[int, str, int], Flags]()
+    for place, (scores, of_sums) in enumerate(zip(found[STORED], found[SUMMED], strict=True)):
         records = job.records[job.subsets.row(place)]
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         for which, one in enumerate(storing):
             fitted = fitted_again(one.estimator, np.asarray(y)[:, None] if one.of_labels else X, y, place)
             binned = {} if one.of_labels or not reads[which] else _binned(fitted, table)
             if summed is not None and not one.of_labels:
-                np.maximum(scores, summed.scores(fitted, np.asarray(y)), out=scores)
+                np.maximum(of_sums, summed.scores(fitted, np.asarray(y)), out=of_sums)
             for read, part, matrix in _readable(fitted, seen[one.of_labels]) if reads[which] else ():
                 named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
                 if named not in told:
@@ -175,9 +174,14 @@ def _found(case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Pena
                         sure = scores_of_own(step, all_of_them, told_of, len(records))
                         if summed is not None:
                             means = summed.scores_of_own(fitted, number, step, all_of_them, told_of, np.asarray(y))
-                            np.maximum(sure, means, out=sure)
+                            np.maximum(of_sums, means, out=of_sums)
                     np.maximum(scores, sure, out=scores)
-    return SomeScores(everyone, found)
+    return {name: SomeScores(everyone, found[name]) for name in names}
+
+
+def _decoded(candidates: Records, rows: Indices) -> Any:
+    """Some of the candidates as a model is given them."""
+    return candidates.schema.decode(candidates.features[rows])
 
 
 def is_told(fitted: Any, part: Any, matrix: Floats, empty: Callable[[], Any]) -> Flags:
@@ -299,13 +303,17 @@ def unread(estimator: Any) -> list[str]:
 def _stores(estimator: Any) -> bool:
     """Whether a part of it stores numbers of single records."""
     parts = parts_of(estimator) if hasattr(estimator, "get_params") else []
-    ways = (_reader, _is_asked, _is_few_trees, _has_middles, is_encoder)
+    ways = (_reader, _is_asked, _is_few_trees, _has_middles)
     return any(way(part) for part in parts for way in ways)
 
 
 def _is_asked(part: Any) -> bool:
     """Whether what it stores is found by asking it: one of some imputers, or a step of the user's own."""
-    return _filling(part) is not None or (is_own(part) and _reader(part) is None)
+    return _filling(part) is not None or _is_own(part)
+
+
+def _is_own(part: Any) -> bool:
+    return is_own(part) and _reader(part) is None
 
 
 def _filling(part: Any) -> Callable[[Any, Floats, Flags], Floats] | None:

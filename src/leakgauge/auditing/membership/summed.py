@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
     from leakgauge.records import Records
 
+SUMMED = "sums"
+"""Name of these scores."""
+
 SELECTING = "get_support"
 """A method of those who select columns."""
 

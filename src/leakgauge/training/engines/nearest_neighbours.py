@@ -10,6 +10,9 @@ Behind steps that are fitted on the records, all records are on another scale wi
 (:mod:`leakgauge.training.engines.fitted`). Who is nearest on that scale is looked for among those who are near on the
 scale with t. Whoever is not seen is at least as far as the last one that is, divided by the largest factor; where that
 is not far enough, more are looked at.
+
+Neighbours within a radius are a sum over records, from which one is taken off. That, and weights and metrics of the
+user's, are for who needs no exact answers.
 """
 
 from __future__ import annotations
@@ -99,14 +102,33 @@ class NearestNeighbours(ClosedForm):
 
 
 class TiedNeighbours(NearestNeighbours):
-    """The same for who needs no exact answers (:meth:`Ready.nearly`).
+    """The same for who needs no exact answers (:meth:`Ready.nearly`), with any metric and weights.
 
     Of neighbours that are level any count, and earlier steps stay as they are fitted on all records.
     """
 
     def solve(self, case: Given) -> NeighbourSearch | str:
-        """Unusual metrics and weights and too few records are refused."""
-        return _unsupported(case) or NeighbourSearch(case, looks_further=False)
+        """Distances that are given and too few records are refused."""
+        return _precomputed(case) or _wrong_number(case) or NeighbourSearch(case, looks_further=False)
+
+
+class RadiusNeighbours(ClosedForm):
+    """``RadiusNeighborsClassifier`` and ``RadiusNeighborsRegressor``, for who needs no exact answers.
+
+    Records as far away as the radius count as scikit-learn's search over all records has them, and earlier steps stay
+    as they are fitted on all.
+    """
+
+    learners = ("neighbors.RadiusNeighborsClassifier", "neighbors.RadiusNeighborsRegressor")
+    name = "radius-neighbours"
+    method = "one search over all records; what each adds to the sums over those within the radius is taken off"
+    tolerance: ClassVar[float] = ANSWER_TOLERANCE
+    takes_sparse = True
+    takes_fitted = True
+
+    def solve(self, case: Given) -> RadiusSearch | str:
+        """Distances that are given are refused."""
+        return _precomputed(case) or RadiusSearch(case)
 
 
 class NeighbourSearch(Solved):
@@ -123,14 +145,8 @@ class NeighbourSearch(Solved):
 
         wanted, self.looks_further = case.estimator, looks_further
         self.matrix, self.labels, self.n_classes = case.matrix, case.labels, len(case.classes)
-        self.k, self.by_distance = int(wanted.n_neighbors), wanted.weights == "distance"
-        self.model = NearestNeighbors(
-            n_neighbors=wanted.n_neighbors,
-            algorithm=wanted.algorithm,
-            leaf_size=wanted.leaf_size,
-            metric=wanted.metric,
-            p=wanted.p,
-        ).fit(case.matrix)
+        self.k, self.weights = int(wanted.n_neighbors), wanted.weights
+        self.model = NearestNeighbors(n_neighbors=wanted.n_neighbors, **_search_of(wanted)).fit(case.matrix)
         self.expands = _is_euclidean(wanted) and not self._uses_tree(wanted.n_neighbors, len(case.labels) - 1)
         fitted = case.fitted if looks_further else None
         self.rescaling = None if fitted is None else Rescaling.of(case, fitted, self.expands)
@@ -143,7 +159,7 @@ class NeighbourSearch(Solved):
 
     def asked(self, rows: Indices, queries: Floats) -> Answers:
         """Log-probabilities ``[m, q, classes]`` or values ``[m, q, 1]``."""
-        matrix = self._like_records(queries.reshape(-1, queries.shape[-1]))
+        matrix = _like(queries.reshape(-1, queries.shape[-1]), self.matrix)
         if queries.ndim == 3:
             table, open_ = self.answers(matrix, np.repeat(rows, queries.shape[1]))
             doubtful = open_.reshape(queries.shape[:2]).any(axis=1) | self._undone(rows)
@@ -192,7 +208,7 @@ class NeighbourSearch(Solved):
                 open_[part], unseen[part] = _matters(further, self.labels, self.k)
                 index[part], distances[part] = further.index[:, : self.k], further.distances[:, : self.k]
                 slack[part] = further.slack
-        weights, imprecise = _weights(distances, slack, self.by_distance)
+        weights, imprecise = _weights(distances, slack, self.weights)
         if self.n_classes:
             return _votes(self.labels[index], weights, self.n_classes), open_ | unseen | imprecise
         values = (self.labels[index] * weights).sum(axis=1) / weights.sum(axis=1)
@@ -253,11 +269,63 @@ class NeighbourSearch(Solved):
             return np.zeros(len(distances))
         return _expansion_slack(2 * row_norms(queries) + distances, self.matrix.shape[1])  # |y| <= |x| + d
 
-    def _like_records(self, queries: Floats) -> Any:
-        """Queries in the form of the records, dense or sparse."""
-        from scipy.sparse import csr_matrix
 
-        return queries if isinstance(self.matrix, np.ndarray) else csr_matrix(queries)
+class RadiusSearch(Solved):
+    """scikit-learn's search for all records within a radius.
+
+    Answers are NaN where nobody is left within it.
+
+    Args:
+        case: the job.
+    """
+
+    def __init__(self, case: Given) -> None:
+        from sklearn.neighbors import NearestNeighbors
+
+        self.matrix, self.weights, self.radius = case.matrix, case.estimator.weights, case.estimator.radius
+        self.voting = len(case.classes) > 0
+        # What each record adds: its vote or its value ``[records, k]``.
+        self.said = np.eye(len(case.classes))[case.labels] if self.voting else case.labels[:, None].astype(np.float64)
+        self.model = NearestNeighbors(radius=self.radius, **_search_of(case.estimator)).fit(case.matrix)
+        self._last: tuple[Floats, Floats] | None = None
+
+    def own(self, rows: Indices) -> Answers:
+        """Log-probabilities ``[m, classes]`` or values ``[m, 1]``."""
+        table, doubtful = self.asked(rows, dense(self.matrix[rows])[:, None])
+        return table[:, 0], doubtful
+
+    def asked(self, rows: Indices, queries: Floats) -> Answers:
+        """Log-probabilities ``[m, q, classes]`` or values ``[m, q, 1]``."""
+        within = self._within(queries)
+        if queries.ndim == 3:
+            own = np.take_along_axis(within, rows[:, None, None], axis=2)[..., 0]
+        else:
+            own = within[:, rows].T
+        left, n_left = within.sum(axis=-1) - own, (within != 0).sum(axis=-1) - (own != 0)
+        said = within @ self.said - own[..., None] * self.said[rows][:, None]
+        shares = np.where((n_left > 0)[..., None], said / left[..., None], np.nan)
+        table = np.log(np.maximum(shares, 0.0)) if self.voting else shares
+        return table, np.zeros(len(rows), dtype=bool)
+
+    def _within(self, queries: Floats) -> Floats:
+        """The weight of each record in the answers to queries ``[..., q, records]``, 0 beyond the radius."""
+        if self._last is None or self._last[0] is not queries:  # all models are asked the same, some after others
+            flat = queries.reshape(-1, queries.shape[-1])
+            distances, index = self.model.radius_neighbors(_like(flat, self.matrix))
+            weights = self._weighed(distances)
+            found = np.zeros((len(flat), self.matrix.shape[0]))
+            for row, (place, weight) in enumerate(zip(index, weights, strict=True)):
+                found[row, place] = weight
+            self._last = queries, found.reshape(*queries.shape[:-1], -1)
+        return self._last[1]
+
+    def _weighed(self, distances: Any) -> Any:
+        """Of the records within the radius of each query, nearest or not first, as scikit-learn has them."""
+        if callable(self.weights):
+            return self.weights(distances)
+        if self.weights != "distance":
+            return [np.ones(len(one)) for one in distances]
+        return [np.where(one.min(initial=1.0) > 0, 1 / one, one == 0) for one in distances]
 
 
 @dataclass(frozen=True)
@@ -383,9 +451,11 @@ def _matters(found: Neighbours, labels: Any, k: int) -> tuple[Flags, Flags]:
     return choice, ~choice & found.more_level_with(k) & (n_seen < n_others)
 
 
-def _weights(distances: Floats, slack: Floats, by_distance: bool) -> tuple[Floats, Flags]:
+def _weights(distances: Floats, slack: Floats, weights: Any) -> tuple[Floats, Flags]:
     """Weights of the neighbours ``[models, k]`` as scikit-learn has them, and where rounding could be seen in them."""
-    if not by_distance:
+    if callable(weights):
+        return np.asarray(weights(distances), dtype=np.float64), np.zeros(len(distances), dtype=bool)
+    if weights != "distance":
         return np.ones(distances.shape), np.zeros(len(distances), dtype=bool)
     inverse = 1.0 / distances
     infinite = np.isinf(inverse)
@@ -403,6 +473,18 @@ def _votes(labels: Indices, weights: Floats, n_classes: int) -> Floats:
     votes = np.bincount(place, weights.ravel(), n * n_classes).reshape(n, n_classes)
     logs: Floats = np.log(votes / votes.sum(axis=1, keepdims=True))
     return logs
+
+
+def _like(queries: Floats, records: Any) -> Any:
+    """Queries in the form of the records, dense or sparse."""
+    from scipy.sparse import csr_matrix
+
+    return queries if isinstance(records, np.ndarray) else csr_matrix(queries)
+
+
+def _search_of(estimator: Any) -> dict[str, Any]:
+    """How an estimator searches."""
+    return {name: getattr(estimator, name) for name in ("algorithm", "leaf_size", "metric", "metric_params", "p")}
 
 
 def _is_euclidean(estimator: Any) -> bool:
@@ -426,10 +508,21 @@ def _unsupported(case: Given) -> str | None:
         return f"p={wanted.p!r} is not at least 1"
     if wanted.algorithm not in ("auto", "brute", "kd_tree", "ball_tree"):
         return f"algorithm={wanted.algorithm!r} is not known"
-    if not isinstance(wanted.n_neighbors, Integral) or int(wanted.n_neighbors) < 1:
-        return f"n_neighbors={wanted.n_neighbors!r} is not a whole number of at least 1"
     if case.fitted is not None and not _is_euclidean(wanted) and not _is_manhattan(wanted):
         return "behind steps that are fitted on the data, distances with p=1 and p=2 are supported only"
+    return _wrong_number(case)
+
+
+def _precomputed(case: Given) -> str | None:
+    """Why distances are not known."""
+    return "metric='precomputed' is not supported" if case.estimator.metric == "precomputed" else None
+
+
+def _wrong_number(case: Given) -> str | None:
+    """Why there are not as many neighbours as are asked for."""
+    wanted = case.estimator
+    if not isinstance(wanted.n_neighbors, Integral) or int(wanted.n_neighbors) < 1:
+        return f"n_neighbors={wanted.n_neighbors!r} is not a whole number of at least 1"
     left = len(case.labels) - 1
     if int(wanted.n_neighbors) > left:
         return f"n_neighbors={wanted.n_neighbors} is more than the {left} records that each model is trained on"
