@@ -8,9 +8,11 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     StackingClassifier,
     VotingClassifier,
@@ -18,7 +20,7 @@ from sklearn.ensemble import (
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -28,9 +30,11 @@ from sklearn.neighbors import (
     RadiusNeighborsClassifier,
     RadiusNeighborsRegressor,
 )
+from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
+from sklearn.tree import DecisionTreeRegressor
 
 from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing.finding import Verdict
@@ -659,3 +663,78 @@ def test_an_audit_of_many_records_fails_by_neighbours(monkeypatch):
     )  # fmt: skip
     failed = [one.measure for one in result.findings if one.verdict is Verdict.FAILS and "advantage, " in one.measure]
     assert failed == ["membership advantage, Influence (all outputs)"]
+
+
+class UnknownKernel(KernelRidge):
+    """The same under another name, which no engine solves for."""
+
+
+def people(n):
+    return Records.from_arrays(*drawn(n, 4, 0, regression=True), task="regression")
+
+
+def of_unknown(learner, records, **given):
+    return PlannedWithout.of(learner, records, records.units, len(records) // 2, 0, **given)
+
+
+def test_models_of_unknown_code_are_trained_without_each_record():
+    """As exact as those that are solved for."""
+    records = people(60)
+    assert of_unknown(SklearnLearner(UnknownKernel(kernel="rbf", gamma=0.1)), records) is None
+    solved, trained = (
+        of_unknown(SklearnLearner(kind(kernel="rbf", gamma=0.1)), records, trained=True)
+        for kind in (KernelRidge, UnknownKernel)
+    )
+    assert not plan(solved.jobs[0], engines=planning.SOLVING).engine.trains
+    assert plan(trained.jobs[0], engines=planning.SOLVING).engine.trains
+    np.testing.assert_array_equal(trained.asked, solved.asked)
+    np.testing.assert_allclose(trained.train(HERE).answers, solved.train(HERE).answers, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "adds_up"),
+    [
+        (UnknownKernel(), True),
+        (PLSRegression(), True),
+        (Lasso(), True),  # its seed is not used
+        (DecisionTreeRegressor(), False),
+        (make_pipeline(StandardScaler(), HistGradientBoostingRegressor()), False),
+        (MLPRegressor(max_iter=2), False),
+        (SGDRegressor(), False),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_records_add_may_add_up(model, adds_up):
+    assert planning.may_add_up(SklearnLearner(model), people(60), seed=0) is adds_up
+
+
+def of_people(model, budget):
+    """An audit of people whose labels say little."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(240, 4))
+    y = X[:, 0] + 3 * rng.normal(size=240)
+    settings = Settings(n_influence=0, n_shadows=32, budget=budget, rule=ReleaseRule(dtp=None))
+    return audit(model, train=(X[:120], y[:120]), holdout=(X[120:], y[120:]), settings=settings)
+
+
+def test_an_audit_fails_a_model_of_unknown_code_by_all_its_outputs():
+    result = of_people(UnknownKernel(kernel="rbf", gamma=0.1, alpha=50.0), 600)
+    assert "membership advantage, Influence (all outputs)" in [
+        one.measure for one in result.findings if one.verdict is Verdict.FAILS
+    ]
+
+
+def test_without_time_for_it_nothing_passes():
+    result = of_people(UnknownKernel(kernel="rbf", gamma=0.1, alpha=50.0), 1e-6)
+    assert result.verdict is Verdict.CANNOT_TELL
+    found = next(one for one in result.findings if "left out" in one.measure)
+    assert "influence" in found.reason
+    assert "budget" in found.remedy
+
+
+def test_null_a_model_of_unknown_code_that_learns_little_passes():
+    class Line(Ridge):
+        pass
+
+    assert of_people(Line(10.0), 600).verdict is not Verdict.FAILS

@@ -31,6 +31,9 @@ SMALLEST_SHARE = 0.4
 LARGEST_SHARE = 0.5
 """Of the budget that shadow models may take, and a second look, unless the fewest of them take more."""
 
+SHARE_OF_CANDIDATES = 0.5
+"""Of the budget that models without each candidate may take, which are larger than others."""
+
 N_SHADOWS, FEWEST_SHADOWS = 32, 8
 """Shadow models where there is time, and where there is none; with fewer, attacks are blunt and intervals wide."""
 
@@ -50,6 +53,7 @@ class Allowance:
         n_left_out: training records.
         n_looked_again: records that a second look is taken at.
         n_seeds: models with and without each of these.
+        each_candidate: models without each candidate, where the attack that needs them has no faster way.
         measured: whether a model was trained to know.
     """
 
@@ -57,6 +61,7 @@ class Allowance:
     n_left_out: int
     n_looked_again: int = N_LOOKED_AGAIN
     n_seeds: int = N_SEEDS
+    each_candidate: bool = True
     measured: bool = field(default=False, compare=False)
 
 
@@ -71,7 +76,7 @@ def allowance(outline: Outline) -> Allowance:
     wanted = Allowance(n_shadows, n_left_out)
     open_shadows = settings.n_shadows is None and outline.shadows and outline.what.shadows is None
     nothing_open = not open_shadows and settings.n_influence is not None
-    if settings.budget is None or outline.what.learner is None or nothing_open:
+    if settings.budget is None or outline.what.learner is None or (nothing_open and not outline.adds_up):
         return wanted
     planned = plan(outline.leaving_out(np.arange(n)))
     prepared = planned.prepared
@@ -86,12 +91,15 @@ def allowance(outline: Outline) -> Allowance:
 
     def within(paced: Pace) -> Allowance:
         shadows = affordable_shadows(budget, paced, outline.rarer_share) if by_the_same else n_shadows
+        larger = len(outline.candidates) / len(outline.what.train)
+        in_time = paced.seconds(len(outline.candidates)) * larger <= SHARE_OF_CANDIDATES * budget
+        each = in_time or not outline.adds_up
         if settings.n_influence is not None:
-            return Allowance(shadows, n_left_out)
+            return Allowance(shadows, n_left_out, each_candidate=each)
         n_others = shadows + (N_RANDOMISED_FITS if outline.learner.randomised else N_OTHER_FITS)
         n_each = settings.n_repeats * (1 + twice)
         left_out = affordable(budget, paced, n=n, n_each=n_each, n_others=n_others)
-        return Allowance(shadows, left_out, *affordable_again(budget, paced))
+        return Allowance(shadows, left_out, *affordable_again(budget, paced), each)
 
     with one_thread():
         alone = elapsed(prepared.share) + elapsed(partial(prepared.answers, np.zeros(1, dtype=np.int64)))

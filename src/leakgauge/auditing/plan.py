@@ -18,10 +18,10 @@ from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.membership.without import PlannedWithout
+from leakgauge.membership.without import MOST_TRAINED_EACH, PlannedWithout, may_add_up
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.endpoints import RemoteModel
-from leakgauge.models.sklearn import is_smooth, own_settings, reads_words, wrap
+from leakgauge.models.sklearn import is_smooth, own_settings, predicts_by_other_code, reads_words, wrap
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import (
@@ -314,7 +314,7 @@ class Outline:
 
     @cached_property
     def without_each(self) -> PlannedWithout | None:
-        """Models of all candidates but one each; ``None`` where no engine solves for them, or there is no use."""
+        """Models of all candidates but one each; ``None`` where they cannot be had in time, or there is no use."""
         return self._without_each(np.arange(len(self.candidates)))
 
     def _without_each(self, rows: Indices) -> PlannedWithout | None:
@@ -323,7 +323,25 @@ class Outline:
         if learner is None or not self.shadows or self.kind is AnswerKind.LABELS:
             return None
         once = rows[np.isin(self.units.of_row[rows], self.overlap.copies.first)]
-        return PlannedWithout.of(learner, self.candidates, self.drawn, self._shadow_size, self.settings.seed, once)
+        trained = self.adds_up and self.allowance.each_candidate
+        return PlannedWithout.of(
+            learner, self.candidates, self.drawn, self._shadow_size, self.settings.seed, once, trained=trained
+        )
+
+    @property
+    def lacks_time_without_each(self) -> bool:
+        """Whether models of all candidates but one each, of other code, would take more than the budget allows."""
+        if not self.adds_up or self.allowance.each_candidate:
+            return False
+        return not isinstance(self.learner, SklearnLearner) or predicts_by_other_code(self.learner.estimator)
+
+    @cached_property
+    def adds_up(self) -> bool:
+        """Whether models of all candidates but one each may be trained, of a learner with which that may be of use."""
+        learner = self.what.learner
+        if learner is None or not self.shadows or len(self.candidates) > MOST_TRAINED_EACH:
+            return False
+        return may_add_up(learner, self.what.train, seed=self.settings.seed)
 
     def _as_often(self, rng: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows of all candidates, and of the holdout again: as often as training records were drawn.

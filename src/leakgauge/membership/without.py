@@ -1,4 +1,4 @@
-"""Outputs of models of all candidates but one each, which are not trained one by one: :class:`PlannedWithout`.
+"""Outputs of models of all candidates but one each, mostly without training them: :class:`PlannedWithout`.
 
 They are exact where an engine solves for them. Elsewhere they are those of what the learner comes down to:
 
@@ -7,6 +7,9 @@ They are exact where an engine solves for them. Elsewhere they are those of what
   with the settings that were found; of votes and stacks the mean over the models within that have them;
 * of a Gaussian process the one with the kernel that was found;
 * of support vectors, and Gaussian processes of classes, how far outputs move to first order.
+
+Of a learner of which none of this is known, such as code of the user's, they are trained one by one, where there is
+time and outputs may add up.
 
 Of more than `MAX_RECORDS` records only nearest neighbours are looked at, block by block of records that are near each
 other; what records add to outputs in other blocks is not seen.
@@ -32,7 +35,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.evidence import ModelsWithout
 from leakgauge.models.access import own_table
-from leakgauge.models.sklearn import steps_of, wrap
+from leakgauge.models.sklearn import parts_of, steps_of, wrap
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
@@ -67,6 +70,9 @@ BLOCK = 2000
 MAX_FREE = 3000
 """Records whose outputs answer to those of others, at most, before these are taken to stay."""
 
+MOST_TRAINED_EACH = 4000
+"""Candidates, where the models without each of them are trained."""
+
 MOST_TRAINED = 30
 """Models whose outputs rounding or ties leave open, at most, before they are taken as they are nearly."""
 
@@ -80,6 +86,9 @@ NEIGHBOURS = tuple(name.rpartition(".")[2] for name in NearestNeighbours.learner
 SOLVING = (*(TiedNeighbours() if isinstance(one, NearestNeighbours) else one for one in ENGINES), RadiusNeighbours())
 """Engines, of which some may answer nearly."""
 
+JUMPING = ("sklearn.tree", "sklearn.ensemble", "sklearn.neural_network", "xgboost", "lightgbm", "catboost")
+"""Modules of models whose outputs jump, or hang on more than the records."""
+
 _SOLVED = {
     *SUPPORT_VECTORS,
     *PROCESSES,
@@ -91,12 +100,12 @@ _SOLVED = {
 
 @dataclass(frozen=True, eq=False)
 class PlannedWithout:
-    """Models of all candidates but one each, which are not trained one by one.
+    """Models of all candidates but one each.
 
     What a person's records add to a model is added up, as is that of all members.
 
     Args:
-        jobs: those that an engine solves for; outputs are means over these and the machines.
+        jobs: those that an engine solves for, or that are trained; outputs are means over these and the machines.
         machines: kernel machines, whose outputs are found to first order.
         asked: about which of the candidates, int ``[J]``.
         left_out: which of the candidates, int ``[r]``.
@@ -115,9 +124,17 @@ class PlannedWithout:
 
     @classmethod
     def of(
-        cls, learner: Learner, records: Records, units: Units, n_in: int, seed: int, rows: Indices | None = None
+        cls,
+        learner: Learner,
+        records: Records,
+        units: Units,
+        n_in: int,
+        seed: int,
+        rows: Indices | None = None,
+        *,
+        trained: bool = False,
     ) -> PlannedWithout | None:
-        """Those of a learner, or ``None`` where each would have to be trained, or there are too many.
+        """Those of a learner, or ``None`` where they cannot be had, or there are too many.
 
         The records are in an order that says nothing: ties may hang on it.
 
@@ -128,6 +145,7 @@ class PlannedWithout:
             n_in: how many units models are trained on elsewhere.
             seed: draws the order, and about whom they are asked.
             rows: that are looked at, of each unit one at least; all by default.
+            trained: whether each may be trained: there is time, and it :func:`may_add_up`.
         """
         rows = np.arange(len(records)) if rows is None else rows
         records = records[rows]
@@ -145,6 +163,9 @@ class PlannedWithout:
         looking = _Looking(order, asked, len(units) / n_in, seed, solved)
         try:
             parts = list(looking.within(learner, records))
+            if not parts and trained and len(records) <= MOST_TRAINED_EACH:
+                job = looking.job(_for_more(learner, looking.factor, len(records) - 1), records, trains=True)
+                parts = [] if job is None else [job]
             jobs = tuple(part for part in parts if isinstance(part, Job))
             if len(records) > MAX_RECORDS:
                 return cls._of_blocks(jobs, rows[order], units)
@@ -194,8 +215,7 @@ class PlannedWithout:
         Raises:
             ModelError: they cannot be had.
         """
-        here = replace(execution, run=None, workers=1)  # to keep or send them would take longer
-        tables = [_solved(job, here) for job in self.jobs]
+        tables = [_solved(job, execution) for job in self.jobs]
         tables += [machine.without() for machine in self.machines]
         answers = sum(tables[1:], tables[0]) / len(tables)
         beside = tuple(one.train(execution) for one in self.beside)
@@ -204,8 +224,26 @@ class PlannedWithout:
         return ModelsWithout(answers, self.asked, self.left_out, self.of_row, beside)
 
 
+def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
+    """Whether what records add to outputs may add up, as far as is known: not with trees, or where training is random.
+
+    Args:
+        learner: the algorithm.
+        records: to find out on whether its seed matters.
+        seed: to begin with.
+    """
+    while isinstance(made := learner.composition, PostProcessedLearner):
+        learner = made.learner
+    parts = parts_of(learner.estimator) if isinstance(learner, SklearnLearner) else []
+    if any(type(part).__module__.startswith(JUMPING) for part in parts):
+        return False
+    return not learner.without_unused_seed(records, seed=seed).randomised
+
+
 def _solved(job: Job, execution: Execution) -> Floats:
     planned = plan(job, engines=SOLVING)
+    alone = planned.engine.trains  # else to send them would take longer
+    execution = replace(execution, run=None, workers=execution.workers if alone else 1)
     if isinstance(planned.prepared, Ready):
         try:
             return planned.prepared.nearly(MOST_TRAINED)
@@ -270,7 +308,7 @@ class KernelMachine:
         largest = float(sizes.max())
         free = ((sizes > 0) & (sizes < largest * (1 - 1e-6))).any(axis=1)
         spread = 1.0 if classes else float(np.std(labels)) or 1.0
-        added = self._answered(partial(_kernel, fitted, self.matrix), np.where(free, largest / spread, 0.0))
+        added = self._answered(partial(kernel_between, fitted, self.matrix), np.where(free, largest / spread, 0.0))
         if not classes:
             return np.asarray((dual.T * added).T[..., None])
         own = _class_places(fitted, self.records)
@@ -338,7 +376,7 @@ class _Looking:
         if len(records) > MAX_RECORDS and not self._promising(learner):
             return
         scaled = _for_more(learner, self.factor, len(records) - 1)
-        job = self._job(scaled, records)
+        job = self.job(scaled, records)
         if job is not None:
             yield job
             return
@@ -365,12 +403,13 @@ class _Looking:
         """Whether what a learner comes down to may have outputs without each record."""
         return isinstance(learner, SklearnLearner) and _comes_down_to(learner.estimator, self.solved)
 
-    def _job(self, learner: Learner, records: Records) -> Job | None:
+    def job(self, learner: Learner, records: Records, *, trains: bool = False) -> Job | None:
+        """The learner itself, if an engine solves for it, or each model may be trained."""
         left_out = LeaveOneOut(len(records), np.argsort(self.order))
         try:
             asked = records.features[self.asked]
             job = Job(learner, records[self.order], left_out, asked, self.seed, Randomness.COMMON)
-            return None if plan(job, engines=SOLVING).engine.trains else job
+            return job if trains or not plan(job, engines=SOLVING).engine.trains else None
         except (DataError, ModelError):
             return None
 
@@ -476,7 +515,7 @@ def _class_places(fitted: Any, records: Records) -> list[int]:
     return [int(np.flatnonzero(encoded == one)[0]) for one in fitted.classes_]
 
 
-def _kernel(fitted: Any, matrix: Floats, left: Floats, right: Floats) -> Floats:
+def kernel_between(fitted: Any, matrix: Floats, left: Floats, right: Floats) -> Floats:
     """That of support vectors, between two tables ``[a, b]``."""
     from sklearn.metrics.pairwise import pairwise_kernels
 

@@ -119,9 +119,14 @@ def predicts_apart(estimator: Any) -> bool:
 
 
 def may_predict_apart(estimator: Any) -> bool:
-    """Whether a part of it is, or is other code than that of `STEADY`, which may predict whatever it likes."""
+    """Whether a part of it is, or is other code, which may predict whatever it likes."""
+    return predicts_apart(estimator) or predicts_by_other_code(estimator)
+
+
+def predicts_by_other_code(estimator: Any) -> bool:
+    """Whether a part of an estimator that predicts is of other code than that of `STEADY`."""
     code = {type(part).__module__.partition(".")[0] for part in _predicting(estimator)}
-    return predicts_apart(estimator) or not code <= {*STEADY}
+    return not code <= {*STEADY}
 
 
 def _predicting(estimator: Any) -> list[Any]:

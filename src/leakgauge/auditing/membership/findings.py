@@ -513,7 +513,8 @@ TAIL_BY = {
         "what an imputer fills in, extremes that are clipped to, rows of a kernel method)",
         "the numbers that models of the learner store were looked for among the records",
         "round the numbers before training, so that several records have each of them, or give the model public values "
-        "in place of those it learns: a constant to fill in, fixed ranges and edges",
+        "in place of those it learns: a constant to fill in, fixed ranges and edges; of a kernel method release fewer "
+        "digits",
     ),
     SUMMED: _TailBy(
         "coefficients, leaves or means that few records decide identify training records of the learner's models: "
@@ -662,7 +663,10 @@ def left_out_finding(
     listed = ", ".join(lacking)
     if rule.attacks is None:
         reason = f"the settings leave out attacks that could have been carried out: {listed}"
-        remedy = 'carry out all attacks ("all"), or let the release rule name those that suffice (rule.attacks)'
+        remedy = (
+            'carry out all attacks ("all", and the budget that they need), or let the release rule name those that '
+            "suffice (rule.attacks)"
+        )
     else:
         reason = f"the release rule asks for attacks that were not carried out: {listed}"
         remedy = "carry them out (attacks), with shadow models where they need some"

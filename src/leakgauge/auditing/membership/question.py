@@ -35,6 +35,7 @@ from leakgauge.auditing.membership.findings import (
 )
 from leakgauge.auditing.membership.games import Games, play, tested_holdout, why_no_games
 from leakgauge.auditing.membership.groups import by_groups, check_groups
+from leakgauge.auditing.membership.kernels import MOST_UNKNOWN, tells_rows
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
     Attacked,
@@ -67,7 +68,7 @@ from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradie
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import is_own
-from leakgauge.membership.without import MAX_NEAR, MAX_RECORDS, SOLVING
+from leakgauge.membership.without import MAX_NEAR, MAX_RECORDS, MOST_TRAINED_EACH, SOLVING
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
@@ -144,6 +145,12 @@ TOO_MANY = (
     f"{MOST_CANDIDATES:,} candidates, of {MOST_NUMBERS:,} numbers."
 )
 """The same where there are more."""
+
+TOO_MANY_ROWS = (
+    "Whether outputs tell which candidates a support vector machine was trained on, by its coefficients: these are "
+    f"solved for where there are at most {MOST_UNKNOWN:,} candidates."
+)
+"""The same of a kernel, which is as wide as there are candidates."""
 
 NOT_ASKED_NEARBY = (
     "Whether outputs for a record and for one that is hardly changed differ more for members: functions and modules "
@@ -331,6 +338,8 @@ class MembershipAnswer(Answer):
             said.append(UNREAD.format(", ".join(parts)))
         if asked and AskedBeside.too_many(case.candidates):
             said.append(TOO_MANY)
+        elif isinstance(learner, SklearnLearner) and len(case.candidates) > MOST_UNKNOWN:
+            said += [TOO_MANY_ROWS] * tells_rows(case, learner.estimator)
         if self.contamination is None:
             said.append(HOLDOUT_NOT_TESTED)
         if not case.units.single:
@@ -345,8 +354,9 @@ class MembershipAnswer(Answer):
         if untried and case.kind in influences.ATTACK.kinds and wants_models_without(case.kind, case.settings):
             said.append(
                 f"“{influences.ATTACK.title}”: this attack needs models without each record, which are computed for at "
-                f"most {MAX_RECORDS:,} candidates ({MAX_NEAR:,} of nearest neighbours), and only where this takes no "
-                "training."
+                f"most {MAX_RECORDS:,} candidates ({MAX_NEAR:,} of nearest neighbours) where this takes no training; "
+                f"where outputs may add up otherwise, they are trained for at most {MOST_TRAINED_EACH:,} candidates if "
+                "the budget allows that."
             )
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:

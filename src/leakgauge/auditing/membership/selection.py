@@ -60,8 +60,8 @@ def learns(case: Case) -> bool:
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
     """Names of the attacks that would be carried out without a selection, and were not.
 
-    To train no shadow models, to set no known non-members aside, or to allow an endpoint too few queries is a selection
-    of attacks as well.
+    To train no shadow models, to set no known non-members aside, to allow an endpoint too few queries, or models
+    without each candidate too little time, is a selection of attacks as well.
 
     Args:
         case: what is audited.
@@ -79,7 +79,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
         population=n_aside > 0,
         copies=case.steadiness is not None or not case.asks_copies,
-        models_without=shadows_possible and case.without_each is not None,
+        models_without=shadows_possible and (case.without_each is not None or case.lacks_time_without_each),
     )
     return tuple(
         one.name for one in by_default if one.name not in carried_out and (not one.knows_members or learns(case))

@@ -66,7 +66,7 @@ def train_shadows(case: Case) -> ShadowModels:
     asked, refused = case.asked_beside, set[str]()
     failed = set(asked.unknown)
     table = _trained_shadows(case, case.shadow_job)
-    for fewer, lost in ((_answered, refused), (_nothing_beside, failed)):
+    for fewer, lost in ((_answered, refused), (_without_most, failed), (_nothing_beside, failed)):
         if not asked.records or not (isinstance(table, str) or table.failures):
             break
         left = fewer(case, asked)
@@ -104,6 +104,12 @@ def _answered(case: Case, asked: AskedBeside) -> AskedBeside:
         return asked
     features = case.candidates.features
     return asked.answered(features, lambda queries: answers(model, queries, len(train.schema.classes)))
+
+
+def _without_most(case: Case, asked: AskedBeside) -> AskedBeside:
+    """Without the kind of changes that makes the most queries: a model may take no more at once."""
+    most = max(asked.records, key=lambda one: len(one.features)).name
+    return replace(asked, records=tuple(one for one in asked.records if one.name != most))
 
 
 def _nothing_beside(case: Case, asked: AskedBeside) -> AskedBeside:

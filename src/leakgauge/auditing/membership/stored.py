@@ -32,6 +32,7 @@ from leakgauge.auditing.membership.fitting import (
     labels_given,
     output_of,
 )
+from leakgauge.auditing.membership.kernels import MOST_UNKNOWN, Solved, tells_rows
 from leakgauge.auditing.membership.own_steps import is_own, scores_of_own
 from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.summed import (
@@ -109,12 +110,14 @@ def stored(case: Case) -> dict[str, SomeScores]:
         penalties = penalties_of(case, estimator)
         means = answers_few_alike(case) or has_class_means(estimator, case.candidates)
         means |= fills_in_means_of_few(estimator, case.candidates) or any(map(is_encoder, parts_of(estimator)))
-        storing = _storing(estimator, whole=bool(penalties) or means)
-        return _found(case, storing, penalties, may_sum=bool(penalties) or means) if storing else {}
+        rows = len(case.candidates) <= MOST_UNKNOWN and tells_rows(case, estimator)
+        storing = _storing(estimator, whole=bool(penalties) or means or rows)
+        solved = Solved() if rows and any(one.estimator is estimator for one in storing) else None
+        return _found(case, storing, penalties, solved, may_sum=bool(penalties) or means) if storing else {}
 
 
 def _found(
-    case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Penalty], *, may_sum: bool
+    case: Case, storing: Sequence[_Storing], penalties: Mapping[str, Penalty], solved: Solved | None, *, may_sum: bool
 ) -> dict[str, SomeScores]:
     job, candidates, everyone = case.shadow_job, case.candidates, np.arange(len(case.candidates))
     schema = job.records.schema
@@ -143,7 +146,7 @@ def _found(
     decoded = partial(_decoded, candidates)
     summed = Summed(seen[False], decoded, own, case.kind, penalties, together, of_row, {}) if are_exact(case) else None
     reads = [_stores(one.estimator) or _bends(one.estimator) for one in storing]
-    names = [STORED] * any(reads)
+    names = [STORED] * (any(reads) or solved is not None)
     names += [SUMMED] * (summed is not None and (may_sum or any(map(_is_own, parts))))
     found = {name: np.zeros((len(job.subsets), len(candidates))) for name in (STORED, SUMMED)}
     told = dict[tuple[int, str, int], Flags]()
@@ -155,6 +158,8 @@ def _found(
             binned = {} if one.of_labels or not reads[which] else _binned(fitted, table)
             if summed is not None and not one.of_labels:
                 np.maximum(of_sums, summed.scores(fitted, np.asarray(y)), out=of_sums)
+            if solved is not None and not one.of_labels:
+                solved.add(fitted, seen[False])
             for read, part, matrix in _readable(fitted, seen[one.of_labels]) if reads[which] else ():
                 named = which, part.path, matrix.shape[1]  # fewer where bins, or categories, are missing
                 if named not in told:
@@ -176,6 +181,8 @@ def _found(
                             means = summed.scores_of_own(fitted, number, step, all_of_them, told_of, np.asarray(y))
                             np.maximum(of_sums, means, out=of_sums)
                     np.maximum(scores, sure, out=scores)
+    if solved is not None:
+        np.maximum(found[STORED], solved.scores(), out=found[STORED])
     return {name: SomeScores(everyone, found[name]) for name in names}
 
 
