@@ -537,9 +537,9 @@ def test_copies_and_unequal_numbers_of_rows(monkeypatch):
     settings = Settings(n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
     of, left_out = PlannedWithout.of, []
 
-    def seen(learner, records, units, n_in, seed, rows):
+    def seen(learner, records, units, n_in, seed, rows, **given):
         left_out.append(np.bincount(units.of_row[rows]).tolist())
-        return of(learner, records, units, n_in, seed, rows)
+        return of(learner, records, units, n_in, seed, rows, **given)
 
     monkeypatch.setattr(PlannedWithout, "of", seen)
     four = np.repeat(np.arange(20), 4)

@@ -36,11 +36,14 @@ from leakgauge.influence import OwnModels
 from leakgauge.membership import ModelsWithout
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.without import PlannedWithout
-from leakgauge.models import AnswerKind, Model, answers, answers_with_sums, kind_of, label_logs
-from leakgauge.models.sklearn import GIVE_THOSE, keeps_values, other_columns
+from leakgauge.models import AnswerKind, LabelAccess, Model, answers, answers_with_sums, kind_of, label_logs
+from leakgauge.models.endpoints import RemoteModel
+from leakgauge.models.sklearn import GIVE_THOSE, is_linear, keeps_values, other_columns, predicts_by_other_code
 from leakgauge.progress import Stage
+from leakgauge.reconstruction import extract_linear
 from leakgauge.records import Native, Records, Units, concatenate, record_codes
 from leakgauge.records._messages import shortened
+from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
     Execution,
@@ -69,6 +72,10 @@ FEW_ASKED_ALONE = 10
 
 BATCH_ROUNDING = 1e-4
 """Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
+
+
+ASKED_FOR_LINE, LINE_AGREES = 200, 0.999
+"""Records, near and far, from which it is found whether a classifier is linear, and as which share of its labels."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -174,6 +181,32 @@ class Case(Outline):
     def rows_differ(self) -> bool:
         """Whether persons of the two sets have different numbers of rows, by more than chance."""
         return len(self.levelled) < len(self.different)
+
+    @cached_property
+    def labels_tell_scores(self) -> bool:
+        """Whether labels about any records tell the scores of the model, up to one factor: it is a linear classifier.
+
+        Numbers are moved until the label changes. What is of unknown code is asked about that.
+        """
+        columns, model = self.candidates.schema.columns, self.what.model
+        moves = [not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in columns]
+        if self.kind is not AnswerKind.LABELS or self.given.only_scores or not any(moves):
+            return False
+        estimator = getattr(model, "estimator", None) or getattr(self.what.learner, "estimator", None)
+        if estimator is not None and not predicts_by_other_code(estimator):
+            return is_linear(estimator)
+        return not isinstance(model, RemoteModel) and all(moves) and self._is_line(model)
+
+    def _is_line(self, model: Model | None) -> bool:
+        """Whether a model of two classes, or one of the learner, answers as the line that follows from its labels."""
+        features = self.candidates.features[:ASKED_FOR_LINE].astype(np.float64)
+        middle = features.mean(axis=0)
+        far = np.concatenate([middle + (features - middle) * times for times in (1.0, 1e2, 1e4)])
+        with suppress(DataError, ModelError):
+            model = trained(self.learner, self.what.train, seed=0).model if model is None else model
+            if isinstance(model, LabelAccess):
+                return extract_linear(model.labels, far, seed=self.settings.seed).agreement >= LINE_AGREES
+        return False
 
     @cached_property
     def rows_left_out(self) -> float:

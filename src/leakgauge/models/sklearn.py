@@ -47,6 +47,12 @@ PREDICTING = frozenset(
 """scikit-learn's classifiers that may predict another label than the one of the largest probability: by the sign of a
 score that the probabilities were fitted to or clipped from, by distances, or by a threshold of their own."""
 
+LINEAR = ("LinearSVC", "LinearDiscriminantAnalysis", "NearestCentroid")
+"""Linear classifiers of scikit-learn's beside those of `sklearn.linear_model`."""
+
+AROUND = ("CalibratedClassifierCV", "OneVsRestClassifier", "FixedThresholdClassifier", "TunedThresholdClassifierCV")
+"""Classifiers around another, whose labels change where its scores have some value."""
+
 OF_RUNNING = ("random_state", "n_jobs", "verbose")
 """Settings that say how an estimator is run, and not what it learns."""
 
@@ -88,6 +94,17 @@ def is_smooth(estimator: Any) -> bool:
     """Whether every part of an estimator is one of `SMOOTH`."""
     parts = [part for part in parts_of(estimator) if hasattr(part, "get_params")]
     return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
+
+
+def is_linear(estimator: Any) -> bool:
+    """Whether an estimator, or the last step of a pipeline, is a linear model of scikit-learn's."""
+    last = steps_of(estimator)[-1]
+    kind = type(last)
+    if kind.__name__.endswith("SearchCV") or kind.__name__ in AROUND:
+        inner = getattr(last, "best_estimator_", None) or last.estimator
+        return hasattr(inner, "fit") and is_linear(inner)
+    own = kind.__module__.startswith("sklearn.") and kind.__name__ in LINEAR
+    return own or kind.__module__.startswith("sklearn.linear_model") or getattr(last, "kernel", None) == "linear"
 
 
 def own_settings(estimator: Any) -> list[float] | None:

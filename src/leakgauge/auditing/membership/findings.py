@@ -28,6 +28,7 @@ from leakgauge.auditing.rounding import Grid, Rounding
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds, seen_odds_in_games
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, influences
+from leakgauge.models import AnswerKind
 from leakgauge.statistics import (
     SMALLEST_GROUP,
     Estimate,
@@ -661,7 +662,16 @@ def left_out_finding(
     if not lacking:
         return []
     listed = ", ".join(lacking)
-    if rule.attacks is None:
+    if rule.attacks is None and answers == AnswerKind.LABELS and influences.ATTACK.name in lacking:
+        reason = (
+            "labels about records of an attacker's choice tell all scores of a linear classifier, up to one factor; "
+            f"attacks on these were not carried out: {listed}"
+        )
+        remedy = (
+            "audit the model with its probabilities: if it passes so, labels alone are no worse; or release a model "
+            "that is not linear, or let the release rule name the attacks that suffice (rule.attacks)"
+        )
+    elif rule.attacks is None:
         reason = f"the settings leave out attacks that could have been carried out: {listed}"
         remedy = (
             'carry out all attacks ("all", and the budget that they need), or let the release rule name those that '

@@ -14,6 +14,7 @@ from leakgauge.membership import (
     ATTACKS,
     AUDITOR_ATTACKS,
     MembershipAttack,
+    influences,
 )
 from leakgauge.membership.own import EVERYTHING
 from leakgauge.models import AnswerKind
@@ -60,6 +61,8 @@ def learns(case: Case) -> bool:
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
     """Names of the attacks that would be carried out without a selection, and were not.
 
+    Labels of a linear classifier tell its scores up to one factor, and attacks on these are not carried out.
+
     To train no shadow models, to set no known non-members aside, to allow an endpoint too few queries, or models
     without each candidate too little time, is a selection of attacks as well.
 
@@ -81,9 +84,10 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         copies=case.steadiness is not None or not case.asks_copies,
         models_without=shadows_possible and (case.without_each is not None or case.lacks_time_without_each),
     )
-    return tuple(
-        one.name for one in by_default if one.name not in carried_out and (not one.knows_members or learns(case))
-    )
+    possible = [one.name for one in by_default if not one.knows_members or learns(case)]
+    if case.labels_tell_scores:
+        possible.append(influences.ATTACK.name)
+    return tuple(name for name in possible if name not in carried_out)
 
 
 def wants_copies(kind: AnswerKind, settings: Settings) -> bool:
