@@ -144,7 +144,7 @@ class Limited(TransformerMixin, BaseEstimator):
 
 
 class FailsOnce(RegressorMixin, BaseEstimator):
-    """The tenth training of all fails; or also that which was to tell what a model answers."""
+    """One training fails each time that shadow models are trained; or also that which tells what a model answers."""
 
     n_fits: ClassVar[int] = 0
     failing: ClassVar[tuple[int, ...]] = (10,)
@@ -170,7 +170,7 @@ class FailsOnce(RegressorMixin, BaseEstimator):
 )
 def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind: str) -> None:
     """What they would have been asked tells single records; without it they pass by all else."""
-    FailsOnce.n_fits, FailsOnce.failing = 0, (10, 35) if kind == "two trainings" else (10,)
+    FailsOnce.n_fits, FailsOnce.failing = 0, (10, 36, 45) if kind == "two trainings" else (10, 45)
     limited = make_pipeline(Limited(620), *poisson(handle_unknown="ignore"))
     result = audited(limited if kind == "many at once" else FailsOnce(), towns(600, 40))
     assert result.n_games == SETTINGS.n_shadows
@@ -179,6 +179,15 @@ def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind:
     assert "shadow models failed when asked about records without it" in found.reason
     assert not [one for one in result.findings if one.verdict is Verdict.FAILS]
     assert apply(Document.of("run", [result]), Limits()).verdict is Verdict.CANNOT_TELL
+
+
+def test_where_models_fail_with_the_most_queries_they_are_asked_the_others() -> None:
+    """As one does that takes so many at once."""
+    FailsOnce.n_fits, FailsOnce.failing = 0, (10,)
+    result = audited(FailsOnce(), towns(600, 40))
+    assert in_games(result).verdict is Verdict.FAILS
+    assert REFUSED["between"] in result.not_tested
+    assert REFUSED["few"] not in result.not_tested
 
 
 @pytest.mark.long
@@ -708,7 +717,7 @@ def test_what_is_refused_takes_nothing_else_with_it() -> None:
     assert result.n_games == SETTINGS.n_shadows
     lira = next(one for one in result.attacks if one.name == "lira")
     assert lira.games is not None
-    assert lira.games.tail_by == "beside"
+    assert lira.games.tail_by in ("beside", "stored")  # thresholds of the trees are read as well
     assert in_games(result).verdict is Verdict.FAILS
 
 
