@@ -656,7 +656,8 @@ def left_out_finding(
         answers: what the released model answers; attacks that this does not allow are not asked for.
     """
     unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
-    lacking = [name for name in rule.attacks or () if name not in carried_out and (left_out or name not in unfit)]
+    others = [name for name in left_out if name not in unfit]  # not those on scores that labels tell
+    lacking = [name for name in rule.attacks or () if name not in carried_out and (others or name not in unfit)]
     if rule.attacks is None:
         lacking = list(left_out)
     if not lacking:
