@@ -19,7 +19,8 @@ from leakgauge.auditing.membership.nearby import unseen_categories
 from leakgauge.records import Records
 
 N = 300
-SETTINGS = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None))
+SETTINGS = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None), budget=1e-6)
+"""Without time for the attack by all outputs."""
 
 
 def numbers(seed: int, n: int = 2 * N) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from leakgauge.auditing.influence.elsewhere import N_SEARCHED
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")]
 
-N_TRAIN = 48
+N_TRAIN, N_HOLDOUT = 48, 64
 N_SHADOWS = 8
 
 LEARNER = '''
@@ -67,7 +67,7 @@ CONFIG = f"""
 file = "people.csv"
 target = "ill"
 train_records = {N_TRAIN}
-holdout_records = 64
+holdout_records = {N_HOLDOUT}
 
 [[models]]
 kind = "factory"
@@ -155,9 +155,10 @@ def undisturbed(folder: Path) -> Path:
     code, said = finish(folder, "undisturbed")
     assert code in (0, 1, 3), said
     # The audited model, asked about everybody; another, asked about new values; the shadow models; the same model,
-    # asked about its members; one without each member, after one to see how long that takes; and both sorts again, to
-    # search for other queries about those with the largest PDTP.
-    assert trained(folder, "undisturbed") == 1 + 1 + N_SHADOWS + 1 + 1 + N_TRAIN + 1 + N_SEARCHED
+    # asked about its members; one without each member, after one to see how long that takes, and without each
+    # candidate; and both sorts again, to search for other queries about those with the largest PDTP.
+    n_without = N_TRAIN + N_TRAIN + N_HOLDOUT
+    assert trained(folder, "undisturbed") == 1 + 1 + N_SHADOWS + 1 + 1 + n_without + 1 + N_SEARCHED
     assert litter(folder, "undisturbed") == []
     return folder
 

@@ -210,7 +210,7 @@ class PlannedWithout:
             yield from one.jobs
 
     def train(self, execution: Execution) -> ModelsWithout:
-        """Compute their outputs, in this process.
+        """Compute their outputs; in this process, where none is trained.
 
         Raises:
             ModelError: they cannot be had.
@@ -242,8 +242,8 @@ def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
 
 def _solved(job: Job, execution: Execution) -> Floats:
     planned = plan(job, engines=SOLVING)
-    alone = planned.engine.trains  # else to send them would take longer
-    execution = replace(execution, run=None, workers=execution.workers if alone else 1)
+    if not planned.engine.trains:  # to keep or send them would take longer
+        execution = replace(execution, run=None, workers=1)
     if isinstance(planned.prepared, Ready):
         try:
             return planned.prepared.nearly(MOST_TRAINED)
