@@ -22,6 +22,8 @@ def test_a_model_is_released_with_its_statement(cli: Cli, config: Callable[..., 
     assert "compared with 60 training records" in out
     assert json.loads(Path("model.skops.release.json").read_text())["model"]["file"] == "model.skops"
     assert cli("protect", config(), "--release", "unchanged", "--to", "model.skops")[0] == 2  # never replaced
+    quiet = cli("protect", config(), "--release", "unchanged", "--to", "other.skops", "--quiet")
+    assert quiet == (code, "", "")
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,7 @@ def test_an_unknown_name_lists_the_known_ones():
         ("labels-only=2", "takes no number, got 'labels-only=2'; write labels-only alone"),
         ("penalty=", "'' is not a number"),
         ("penalty=much", "'much' is not a number; write it as in binning=0.1"),
+        ("ensemble=1e400", "'1e400' is not a number; write it as in binning=0.1"),
         ("penalty=1.2.3", "'1.2.3' is not a number"),
         ("penalty=nan", "'nan' is not a number"),
         ("penalty=-3", r"factor must be above 1 and finite, got -3\.0"),

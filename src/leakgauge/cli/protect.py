@@ -108,7 +108,8 @@ def protect(
     releases = release is not None or to is not None
     subjects, settings = config.subjects(allow_pickle=allow_pickle, releases=releases), config.settings()
     if releases:
-        return _released(subjects, settings, release, to, tries=bool(defence) or out is not None or run is not None)
+        tries = bool(defence) or out is not None or run is not None
+        return _released(subjects, settings, release, to, tries=tries, quiet=quiet)
     chosen = [[named_defence(text, what, settings) for text in defence] if defence else None for what in subjects]
     folders = _folders(out, len(subjects))
     kept = None if run is None else kept_folder(run)
@@ -142,7 +143,9 @@ def protect(
     return overall(reached).exit_code
 
 
-def _released(subjects: list[Subject], settings: Settings, defence: str | None, to: Path | None, *, tries: bool) -> int:
+def _released(
+    subjects: list[Subject], settings: Settings, defence: str | None, to: Path | None, *, tries: bool, quiet: bool
+) -> int:
     """Make the model that is handed over, and tell what its file holds."""
     from leakgauge.cli._console import remark, results
     from leakgauge.errors import ConfigError
@@ -156,6 +159,8 @@ def _released(subjects: list[Subject], settings: Settings, defence: str | None, 
     if len(subjects) != 1:
         raise ConfigError(f"--release makes one model, and there are {len(subjects)}; choose one with --model")
     made = release(subjects[0], settings, defence, to)
+    if quiet:
+        return made.inspection.exit_code
     remark(f"{made.path} written ({made.defence}), with its statement in {made.sidecar.name}.")
     remark(f"Guarantee: {made.guarantee}." if made.guarantee else "Nothing is proven of this model.")
     if made.trusted:

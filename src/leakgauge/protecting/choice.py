@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from leakgauge.auditing import Settings, Subject
@@ -137,10 +139,9 @@ def named_defence(text: str, what: Subject, settings: Settings) -> Defence | Str
 
 def _number(number: str, text: str) -> float:
     if re.fullmatch(r"-?[0-9.]+([eE][-+]?[0-9]+)?", number):
-        try:
-            return float(number)
-        except ValueError:
-            pass
+        with suppress(ValueError):
+            if math.isfinite(found := float(number)):
+                return found
     raise ConfigError(f"defence {text!r}: {number!r} is not a number; write it as in binning=0.1")
 
 
