@@ -180,7 +180,7 @@ class Tested(ExchangeEvidence):
             return super().why_never(eta)
         return (
             f"eta = {eta:g} at confidence {self.confidence:g} takes {needed} or more random exchanges of each record, "
-            f"and some record had {fewest}; raise n_splits"
+            f"and some record had {fewest}; raise eta, or in Python n_splits of ParameterNoise"
         )
 
 
