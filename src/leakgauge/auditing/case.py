@@ -54,7 +54,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import STOPPING
-from leakgauge.training.learners import trained
+from leakgauge.training.learners import innermost, trained
 
 A = TypeVar("A", bound=Answer)
 
@@ -192,7 +192,8 @@ class Case(Outline):
         moves = [not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in columns]
         if self.kind is not AnswerKind.LABELS or self.given.only_scores or not any(moves):
             return False
-        estimator = getattr(model, "estimator", None) or getattr(self.what.learner, "estimator", None)
+        learner = None if self.what.learner is None else innermost(self.what.learner)
+        estimator = getattr(model, "estimator", None) or getattr(learner, "estimator", None)
         if estimator is not None and not predicts_by_other_code(estimator):
             return is_linear(estimator)
         return not isinstance(model, RemoteModel) and all(moves) and self._is_line(model)

@@ -41,7 +41,7 @@ from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
-from leakgauge.training.learners import trained
+from leakgauge.training.learners import innermost, trained
 
 
 @dataclass(frozen=True)
@@ -333,7 +333,8 @@ class Outline:
         """Whether models of all candidates but one each, of other code, would take more than the budget allows."""
         if not self.adds_up or self.allowance.each_candidate:
             return False
-        return not isinstance(self.learner, SklearnLearner) or predicts_by_other_code(self.learner.estimator)
+        learner = innermost(self.learner)
+        return not isinstance(learner, SklearnLearner) or predicts_by_other_code(learner.estimator)
 
     @cached_property
     def adds_up(self) -> bool:

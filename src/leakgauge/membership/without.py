@@ -50,7 +50,7 @@ from leakgauge.training import (
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.closed_form import ClosedForm, Ready, dense
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, RadiusNeighbours, TiedNeighbours
-from leakgauge.training.learners import PostProcessedLearner
+from leakgauge.training.learners import PostProcessedLearner, innermost
 
 MAX_OUTPUTS = 2000
 """Looked at of more records than this, at most; of fewer records twice as many."""
@@ -232,9 +232,8 @@ def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
         records: to find out on whether its seed matters.
         seed: to begin with.
     """
-    while isinstance(made := learner.composition, PostProcessedLearner):
-        learner = made.learner
-    parts = parts_of(learner.estimator) if isinstance(learner, SklearnLearner) else []
+    trains = innermost(learner)
+    parts = parts_of(trains.estimator) if isinstance(trains, SklearnLearner) else []
     if any(type(part).__module__.startswith(JUMPING) for part in parts):
         return False
     return not learner.without_unused_seed(records, seed=seed).randomised

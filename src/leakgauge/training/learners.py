@@ -559,6 +559,13 @@ class Around(Learner):
         return None if tight is None else self.around(tight)
 
 
+def innermost(learner: Learner) -> Learner:
+    """What trains, without what is done around it, as to what its models answer."""
+    while isinstance(learner, Around):
+        learner = learner.learner
+    return learner
+
+
 ROUNDING_TOLERANCE_NATS = 1e-9
 """How far two answers may be apart that differ by rounding alone, in nats, or relative to the largest value."""
 
