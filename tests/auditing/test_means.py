@@ -247,7 +247,13 @@ def test_null_means_that_outputs_do_not_tell(model: Any, seed: int) -> None:
 
 @pytest.mark.parametrize(
     "last",
-    [LinearRegression(), Ridge(1.0), RidgeCV(), PoissonRegressor(alpha=1e-3), LogisticRegression()],
+    [
+        Ridge(1.0),
+        LogisticRegression(),
+        pytest.param(LinearRegression(), marks=pytest.mark.slow),
+        pytest.param(RidgeCV(), marks=pytest.mark.slow),
+        pytest.param(PoissonRegressor(alpha=1e-3), marks=pytest.mark.slow),
+    ],
     ids=lambda one: type(one).__name__,
 )
 def test_coefficients_of_few_records_fail(last: Any) -> None:
@@ -370,7 +376,9 @@ WITHIN = {
 }
 
 
-@pytest.mark.parametrize("name", WITHIN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ("vote", "rest") else pytest.mark.slow) for name in WITHIN]
+)
 def test_coefficients_of_models_within_others_fail(name: str) -> None:
     table = towns(1000, 0, small=0.1, together=8)
     if name in ("rest", "votes"):
