@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeRegressor, ExtraTreeRegressor
 from leakgauge.auditing import Finding, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import GAMES_TAIL_MEASURE
 from leakgauge.auditing.membership.means import (
-    MOST_TOGETHER,
+    MOST_IN_MEAN,
     scores_of_encodings,
     scores_of_means,
     sums_by_class,
@@ -102,7 +102,7 @@ def test_labels_of_equal_people_tell_nobody_apart() -> None:
 
 
 def test_larger_groups_and_those_of_none_are_passed_over() -> None:
-    labels = np.random.default_rng(0).normal(size=MOST_TOGETHER + 2)
+    labels = np.random.default_rng(0).normal(size=MOST_IN_MEAN + 2)
     groups = np.zeros(len(labels), dtype=int)
     groups[-1] = -1
     told = np.array([labels[:3].mean()])

@@ -725,6 +725,28 @@ def test_an_audit_fails_a_model_of_unknown_code_by_all_its_outputs():
     ]
 
 
+class FailsAtTimes(UnknownKernel):
+    """Every third training on many records fails."""
+
+    n_fits = 0
+
+    def fit(self, X, y):
+        FailsAtTimes.n_fits += len(X) > 150
+        if len(X) > 150 and FailsAtTimes.n_fits % 3 == 0:
+            raise MemoryError("for once")
+        return super().fit(X, y)
+
+
+def test_where_models_without_some_records_fail_nothing_passes():
+    """These records would seem to have no influence."""
+    missing = of_unknown(SklearnLearner(FailsAtTimes(kernel="rbf", gamma=0.1)), people(160), trained=True)
+    with pytest.raises(ModelError, match="MemoryError"):
+        missing.train(HERE)
+    result = of_people(FailsAtTimes(kernel="rbf", gamma=0.1, alpha=50.0), 600)
+    assert "influence" in result.left_out
+    assert result.verdict is not Verdict.PASSES
+
+
 def test_without_time_for_it_nothing_passes():
     result = of_people(UnknownKernel(kernel="rbf", gamma=0.1, alpha=50.0), 1e-6)
     assert result.verdict is Verdict.CANNOT_TELL

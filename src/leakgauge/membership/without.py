@@ -248,7 +248,10 @@ def _solved(job: Job, execution: Execution) -> Floats:
             return planned.prepared.nearly(MOST_TRAINED)
         except Exception as error:  # weights or a metric of the user's may raise anything at all
             raise ModelError(f"outputs without each record cannot be had ({type(error).__name__})") from None
-    return planned.train(execution).answers
+    table = planned.train(execution)
+    if table.failures:  # a record whose model is missing would seem to have no influence
+        raise ModelError(next(iter(table.failures.values())))
+    return table.answers
 
 
 @dataclass(frozen=True, eq=False)

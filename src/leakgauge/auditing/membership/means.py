@@ -18,6 +18,7 @@ from leakgauge.auditing.membership.sums import (
     MOST_GUESSED,
     MOST_ROWS,
     MOST_SUMS,
+    MOST_TOGETHER,
     Sum,
     columns_of,
     few_together,
@@ -25,10 +26,9 @@ from leakgauge.auditing.membership.sums import (
     scores_of_sums,
     to_digits,
 )
-from leakgauge.auditing.membership.sums import MOST_TOGETHER as MOST_IN_SUM
 
-MOST_TOGETHER = 18
-"""Candidates of a group; of more there are too many choices."""
+MOST_IN_MEAN = 18
+"""Candidates of a group whose mean is smoothed by its variance; of more there are too many choices."""
 
 MOST_CHOICES = 2**22
 """That are tried in all."""
@@ -60,7 +60,7 @@ def scores_of_means(
     rounding = ROUNDING * float(np.finfo(np.float64).eps) * largest
     exact, told_to = max(TOLERANCE * float(labels.std()), rounding), np.broadcast_to(told_to, len(labels))
     sizes = np.bincount(groups[groups >= 0], minlength=len(told))
-    small = np.flatnonzero((sizes > 0) & (sizes <= MOST_TOGETHER))
+    small = np.flatnonzero((sizes > 0) & (sizes <= MOST_IN_MEAN))
     small = small[np.argsort(sizes[small], kind="stable")]
     for group in small[np.cumsum(2.0 ** sizes[small]) <= most]:
         rows = np.flatnonzero(groups == group)
@@ -193,7 +193,7 @@ def scores_of_encodings(
     classes = encoder.classes_
     ways: list[Any] = [None] if classes is None else [classes[-1]] if encoder.target_type_ == "binary" else [*classes]
     middle, by_itself = np.atleast_1d(encoder.target_mean_), isinstance(encoder.smooth, str)
-    largest = MOST_TOGETHER if by_itself else MOST_IN_SUM
+    largest = MOST_IN_MEAN if by_itself else MOST_TOGETHER
     for place, (known, values) in enumerate(zip(encoder.categories_, columns, strict=True)):
         codes = {value: code for code, value in enumerate(known.tolist())}
         groups = np.array([codes.get(value, -1) for value in values], dtype=np.int64)
