@@ -40,6 +40,20 @@ class Own(ClassifierMixin, BaseEstimator):
         return self.classes_[((scores**2 if self.square else scores) > 0.01).astype(int)]
 
 
+class Choosy(Own):
+    """Fills gaps with 0, takes nothing that is far away, and has as many records on either side."""
+
+    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Choosy:
+        super().fit(np.nan_to_num(X), y)
+        self.middle_ = np.median(self.model_.decision_function(np.nan_to_num(X)))
+        return self
+
+    def predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        if np.nanmax(np.abs(X)) > 1e4:
+            raise ValueError("no such records")
+        return self.classes_[(self.model_.decision_function(np.nan_to_num(X)) > self.middle_).astype(int)]
+
+
 def people(n: int = 600) -> tuple[NDArray[Any], NDArray[Any]]:
     """Of whom one in five is of the second class, by chance."""
     rng = np.random.default_rng(0)
@@ -81,6 +95,12 @@ def test_nothing_passes(model: Any) -> None:
 @pytest.mark.parametrize("model", [DecisionTreeClassifier(max_depth=2), SVC(C=0.01), Own(square=True)])
 def test_null_what_is_no_line_may_pass(model: Any) -> None:
     assert not said(audited(model))
+
+
+def test_a_line_that_takes_nothing_far_away_and_some_gaps() -> None:
+    X, _ = people()
+    X[np.random.default_rng(1).random(X.shape) < 0.05] = np.nan
+    assert "tell all scores of a linear classifier" in said(audited(Choosy(), X))
 
 
 def test_null_categories_alone_have_no_numbers_to_move() -> None:

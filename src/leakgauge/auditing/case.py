@@ -201,12 +201,14 @@ class Case(Outline):
     def _is_line(self, model: Model | None) -> bool:
         """Whether a model of two classes, or one of the learner, answers as the line that follows from its labels."""
         features = self.candidates.features[:ASKED_FOR_LINE].astype(np.float64)
-        middle = features.mean(axis=0)
-        far = np.concatenate([middle + (features - middle) * times for times in (1.0, 1e2, 1e4)])
-        with suppress(DataError, ModelError):
-            model = trained(self.learner, self.what.train, seed=0).model if model is None else model
-            if isinstance(model, LabelAccess):
-                return extract_linear(model.labels, far, seed=self.settings.seed).agreement >= LINE_AGREES
+        whole = features[np.isfinite(features).all(axis=1)]
+        middle = whole.mean(axis=0) if len(whole) else whole
+        for furthest in (1e4, 1e2, 1.0):  # it may refuse what is far away
+            far = np.concatenate([middle + (whole - middle) * times for times in (1.0, 1e2, 1e4) if times <= furthest])
+            with suppress(DataError, ModelError):
+                model = trained(self.learner, self.what.train, seed=0).model if model is None else model
+                if isinstance(model, LabelAccess):
+                    return extract_linear(model.labels, far, seed=self.settings.seed).agreement >= LINE_AGREES
         return False
 
     @cached_property
