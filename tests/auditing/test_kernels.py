@@ -240,3 +240,9 @@ def test_kernels_that_tell_nothing(value: float) -> None:
         return left @ right.T if min(len(left), len(right)) < 60 else np.full((60, 60), value)
 
     assert np.isfinite(sizes(SVR(kernel=kernel), X, y, slice(30))).all()
+
+
+def test_a_singular_kernel_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """LAPACK would write of infinite numbers on the terminal."""
+    coefficients_of(np.ones((5, 5)), np.array([1.0, 2.0, np.nan, np.nan, 0.5]))
+    assert capfd.readouterr() == ("", "")

@@ -137,7 +137,9 @@ def _solved(factors: _Factors, outputs: Floats) -> Floats:
     with np.errstate(all="ignore"):
         found = np.asarray(lu_solve(factors, right, check_finite=False))[:-1]
         moves = found[:, 1:]
-        return np.asarray(found[:, 0] - moves @ np.linalg.lstsq(moves, found[:, 0])[0] if len(unknown) else found[:, 0])
+        if not len(unknown) or not np.isfinite(found).all():  # of which LAPACK would complain on the terminal
+            return np.asarray(found[:, 0])
+        return np.asarray(found[:, 0] - moves @ np.linalg.lstsq(moves, found[:, 0])[0])
 
 
 def _machine(fitted: Any, seen: RecordsSeen) -> Place | None:
