@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
+from leakgauge.auditing.membership.edges import edges_tell
 from leakgauge.auditing.membership.nearby import nearby, steadiness, unseen_categories
 from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_models_without, wants_shadows
 from leakgauge.auditing.membership.shadows import ShadowModels, train_shadows
@@ -36,14 +37,20 @@ from leakgauge.influence import OwnModels
 from leakgauge.membership import ModelsWithout
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.without import PlannedWithout
-from leakgauge.models import AnswerKind, LabelAccess, Model, answers, answers_with_sums, kind_of, label_logs
-from leakgauge.models.endpoints import RemoteModel
-from leakgauge.models.sklearn import GIVE_THOSE, is_linear, keeps_values, other_columns, predicts_by_other_code
+from leakgauge.models import (
+    AnswerKind,
+    Model,
+    Release,
+    answers,
+    answers_with_sums,
+    as_is,
+    kind_of,
+    label_logs,
+)
+from leakgauge.models.sklearn import GIVE_THOSE, keeps_values, other_columns
 from leakgauge.progress import Stage
-from leakgauge.reconstruction import extract_linear
 from leakgauge.records import Native, Records, Units, concatenate, record_codes
 from leakgauge.records._messages import shortened
-from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
     Execution,
@@ -54,7 +61,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import STOPPING
-from leakgauge.training.learners import innermost, trained
+from leakgauge.training.learners import trained
 
 A = TypeVar("A", bound=Answer)
 
@@ -74,16 +81,13 @@ BATCH_ROUNDING = 1e-4
 """Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
 
 
-ASKED_FOR_LINE, LINE_AGREES = 200, 0.999
-"""Records, near and far, from which it is found whether a classifier is linear, and as which share of its labels."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Case(Outline):
     """One subject, and what was found about it so far.
 
     Args:
         answers: what is released about the candidates ``[n, k]``: log-probabilities, or numbers.
+        behind: the same as the model knows it.
         beside: what else is known of each answer ``[n, b]``, such as what it added up to.
         asked_nearby: whether the model answered about records that are hardly changed.
         is_member: which candidates are members, bool ``[n]``.
@@ -93,7 +97,7 @@ class Case(Outline):
         n_moved: records that got another answer when the model was asked again, of `n_asked_again`.
         n_asked_again: how many it was asked about again.
         population: holdout records that the attacker is given as known non-members.
-        population_answers: what the released model says about them.
+        population_behind: what the model knows about them.
         opaque: names of the candidates that name nobody.
         execution: where and how models are trained.
         progress: called while models are trained.
@@ -101,6 +105,7 @@ class Case(Outline):
     """
 
     answers: Floats
+    behind: Floats
     beside: Floats
     asked_nearby: bool
     is_member: Flags
@@ -110,7 +115,7 @@ class Case(Outline):
     n_moved: int
     n_asked_again: int
     population: Records
-    population_answers: Floats
+    population_behind: Floats
     opaque: Sequence[str]
     execution: Execution
     progress: Stage | None = None
@@ -183,33 +188,19 @@ class Case(Outline):
         return len(self.levelled) < len(self.different)
 
     @cached_property
-    def labels_tell_scores(self) -> bool:
-        """Whether labels about any records tell the scores of the model, up to one factor: it is a linear classifier.
+    def edges_tell(self) -> bool:
+        """Whether outputs may tell more by where they change than by what they are: scores, or training records."""
+        return edges_tell(self)
 
-        Numbers are moved until the label changes. What is of unknown code is asked about that.
+    @property
+    def learned(self) -> Release:
+        """What attackers learn of answers: those released, or also what is behind bins whose edges tell it.
+
+        An endpoint, or a function, may have put its answers into bins itself, and has no others.
         """
-        columns, model = self.candidates.schema.columns, self.what.model
-        moves = [not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in columns]
-        if self.kind is not AnswerKind.LABELS or self.given.only_scores or not any(moves):
-            return False
-        learner = None if self.what.learner is None else innermost(self.what.learner)
-        estimator = getattr(model, "estimator", None) or getattr(learner, "estimator", None)
-        if estimator is not None and not predicts_by_other_code(estimator):
-            return is_linear(estimator)
-        return not isinstance(model, RemoteModel) and all(moves) and self._is_line(model)
-
-    def _is_line(self, model: Model | None) -> bool:
-        """Whether a model of two classes, or one of the learner, answers as the line that follows from its labels."""
-        features = self.candidates.features[:ASKED_FOR_LINE].astype(np.float64)
-        whole = features[np.isfinite(features).all(axis=1)]
-        middle = whole.mean(axis=0) if len(whole) else whole
-        for furthest in (1e4, 1e2, 1.0):  # it may refuse what is far away
-            far = np.concatenate([middle + (whole - middle) * times for times in (1.0, 1e2, 1e4) if times <= furthest])
-            with suppress(DataError, ModelError):
-                model = trained(self.learner, self.what.train, seed=0).model if model is None else model
-                if isinstance(model, LabelAccess):
-                    return extract_linear(model.labels, far, seed=self.settings.seed).agreement >= LINE_AGREES
-        return False
+        binned, model = self.settings.released is ReleasedOutputs.BINNED, self.what.model
+        has_others = model is None or hasattr(model, "estimator")
+        return as_is if binned and has_others and self.edges_tell else self.settings.release
 
     @cached_property
     def rows_left_out(self) -> float:
@@ -320,6 +311,7 @@ def open_case(
         n_population=len(everyone.units) - len(candidates.units),
         shadows=wants_shadows(told.kind, settings, learner=what.learner is not None or what.shadows is not None),
         answers=told.answers[judged],
+        behind=told.behind[judged],
         beside=told.beside[judged],
         asked_nearby=told.asked_nearby,
         is_member=is_member,
@@ -329,7 +321,7 @@ def open_case(
         n_moved=told.n_moved,
         n_asked_again=told.n_again,
         population=everyone[aside],
-        population_answers=told.answers[aside],
+        population_behind=told.behind[aside],
         opaque=opaque_ids(candidates),
         execution=execution,
         progress=progress,
@@ -375,6 +367,7 @@ class _Released:
     Args:
         kind: of the answers.
         answers: ``[n, k]``.
+        behind: the same as the model knows it.
         n_moved: about how many of whom an answer changes when asked again.
         n_again: how many were asked about again.
         beside: what else is known of each answer ``[n, b]``.
@@ -383,6 +376,7 @@ class _Released:
 
     kind: AnswerKind
     answers: Floats
+    behind: Floats
     n_moved: int
     n_again: int
     beside: Floats
@@ -441,9 +435,11 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
                 model = trained(what.learner, what.train, seed=int(table.seeds[0])).model
                 beside, asked_nearby = nearby(model, everyone, len(what.train), kind, told, draws)
     released = released_kind(kind, settings)
-    answered = settings.release(told) if kind is AnswerKind.PROBABILITIES else told
+    probabilities = kind is AnswerKind.PROBABILITIES
+    answered = settings.release(told) if probabilities else told
+    behind = answered if released is AnswerKind.LABELS else told
     columns = np.stack(beside, axis=1) if beside else np.empty((len(told), 0))
-    return _Released(released, answered, n_moved, n_again, columns, asked_nearby)
+    return _Released(released, answered, behind, n_moved, n_again, columns, asked_nearby)
 
 
 def _keeps_values(learner: Learner) -> bool:

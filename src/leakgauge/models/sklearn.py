@@ -47,11 +47,15 @@ PREDICTING = frozenset(
 """scikit-learn's classifiers that may predict another label than the one of the largest probability: by the sign of a
 score that the probabilities were fitted to or clipped from, by distances, or by a threshold of their own."""
 
-LINEAR = ("LinearSVC", "LinearDiscriminantAnalysis", "NearestCentroid")
-"""Linear classifiers of scikit-learn's beside those of `sklearn.linear_model`."""
-
-AROUND = ("CalibratedClassifierCV", "OneVsRestClassifier", "FixedThresholdClassifier", "TunedThresholdClassifierCV")
-"""Classifiers around another, whose labels change where its scores have some value."""
+OF_PIECES = frozenset(
+    {
+        *("DecisionTreeClassifier", "ExtraTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"),
+        *("GradientBoostingClassifier", "HistGradientBoostingClassifier", "AdaBoostClassifier", "BaggingClassifier"),
+        *("DecisionTreeRegressor", "ExtraTreeRegressor", "RandomForestRegressor", "DummyClassifier"),
+        *("XGBClassifier", "XGBRFClassifier", "LGBMClassifier", "CatBoostClassifier", "MLPClassifier"),
+    }
+)
+"""Those of `STEADY` of whose scores little is known to follow from where answers change: trees, and networks."""
 
 OF_RUNNING = ("random_state", "n_jobs", "verbose")
 """Settings that say how an estimator is run, and not what it learns."""
@@ -96,15 +100,17 @@ def is_smooth(estimator: Any) -> bool:
     return all(type(part).__module__.startswith("sklearn.") and type(part).__name__ in SMOOTH for part in parts)
 
 
-def is_linear(estimator: Any) -> bool:
-    """Whether an estimator, or the last step of a pipeline, is a linear model of scikit-learn's."""
-    last = steps_of(estimator)[-1]
-    kind = type(last)
-    if kind.__name__.endswith("SearchCV") or kind.__name__ in AROUND:
-        inner = getattr(last, "best_estimator_", None) or last.estimator
-        return hasattr(inner, "fit") and is_linear(inner)
-    own = kind.__module__.startswith("sklearn.") and kind.__name__ in LINEAR
-    return own or kind.__module__.startswith("sklearn.linear_model") or getattr(last, "kernel", None) == "linear"
+def edges_tell(estimator: Any) -> bool:
+    """Whether the places where answers of a classifier change may tell its scores, or its training records.
+
+    Scores of a linear model follow from places on its boundary up to one factor, as do those of any other model that
+    is a sum of known functions: of squares (naive Bayes), or of kernels around training records (support vectors). The
+    boundary of nearest neighbours lies halfway between two training records. Of trees, and of networks, neither is so.
+    """
+    parts = [part for part in _predicting(estimator) if not _predicting_within(part)]
+    known = (type(part).__module__.partition(".")[0] in STEADY and type(part).__name__ in OF_PIECES for part in parts)
+    lines = (getattr(part, "booster", None) == "gblinear" or getattr(part, "linear_tree", False) for part in parts)
+    return not all(known) or any(lines)
 
 
 def own_settings(estimator: Any) -> list[float] | None:
@@ -149,6 +155,11 @@ def predicts_by_other_code(estimator: Any) -> bool:
 def _predicting(estimator: Any) -> list[Any]:
     """The parts of an estimator that predict, those among which a search chooses too."""
     return [part for part in _within(parts_of(estimator)) if hasattr(type(part), "predict")]
+
+
+def _predicting_within(part: Any) -> list[Any]:
+    """The parts that predict of what a part is set to."""
+    return [one for one in _predicting(part) if one is not part] if hasattr(part, "get_params") else []
 
 
 def _within(held: Any) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from leakgauge.auditing.advice import (
     settled_by_records,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
-from leakgauge.auditing.membership.result import MembershipAttackResult
+from leakgauge.auditing.membership.result import EDGES, MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.membership.summed import SUMMED
@@ -656,22 +656,23 @@ def left_out_finding(
         answers: what the released model answers; attacks that this does not allow are not asked for.
     """
     unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
-    others = [name for name in left_out if name not in unfit]  # not those on scores that labels tell
+    others = [name for name in left_out if name != EDGES]
     lacking = [name for name in rule.attacks or () if name not in carried_out and (others or name not in unfit)]
     if rule.attacks is None:
-        lacking = list(left_out)
+        lacking = others or list(left_out)
     if not lacking:
         return []
     listed = ", ".join(lacking)
-    if rule.attacks is None and answers == AnswerKind.LABELS and influences.ATTACK.name in lacking:
+    if rule.attacks is None and lacking == [EDGES]:
         reason = (
-            "labels about records of an attacker's choice tell all scores of a linear classifier, up to one factor; "
-            f"attacks on these were not carried out: {listed}"
+            "the places where outputs change, found by queries of an attacker's choice, may tell scores of this model "
+            "or its training records; attacks by them are not carried out"
         )
         remedy = (
-            "audit the model with its probabilities: if it passes so, labels alone are no worse; or release a model "
-            "that is not linear, or let the release rule name the attacks that suffice (rule.attacks)"
-        )
+            "audit the model with its probabilities: if it passes so, labels alone are no worse; or release trees"
+            if answers == AnswerKind.LABELS
+            else "release all digits, or use a model of a known library, or one whose outputs do not jump"
+        ) + "; or let the release rule name the attacks that suffice (rule.attacks)"
     elif rule.attacks is None:
         reason = f"the settings leave out attacks that could have been carried out: {listed}"
         remedy = (

@@ -434,16 +434,16 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         table: answers of the shadow models about the candidates.
         usual: how far a regressor usually errs on other records, and where that is from.
     """
-    settings, known = case.settings, case.population
+    settings, known, told = case.settings, case.population, case.learned(case.population_behind)
     evidence = MembershipEvidence(
         case.kind,
-        case.answers,
+        case.learned(case.behind),
         case.candidates.labels,
         shadows=table,
         width=settings.bin_width,
         seed=settings.seed,
         features=case.candidates.features,
-        population=PopulationRecords(case.population_answers, known.labels, known.features) if len(known) else None,
+        population=PopulationRecords(told, known.labels, known.features) if len(known) else None,
         steadiness=case.steadiness,
         members=case.is_member,
         units=case.units,

@@ -46,7 +46,7 @@ from leakgauge.auditing.membership.measurement import (
     strongest,
     usual_error,
 )
-from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
+from leakgauge.auditing.membership.result import EDGES, ExposedRecords, MembershipPart
 from leakgauge.auditing.membership.selection import (
     learns,
     left_out,
@@ -92,6 +92,12 @@ ROWS_LEFT_OUT, ROWS_DIFFER = "rows_left_out", "rows_differ"
 
 NOT_ASKED_AGAIN = "Whether a repeated query gets the same output: max_queries leaves no query for this."
 """What the report says was not tested where the model was not asked twice."""
+
+NOT_BY_EDGES = (
+    "What the places tell at which outputs change as numbers of a record are moved: scores of the model, or training "
+    "records."
+)
+"""The same of attacks by these."""
 
 NO_GAMES_TAIL = (
     f"Tail odds in games: they need {FEWEST_SHADOWS} shadow models, all of them trained, of which {FEWEST_OF_A_KIND} "
@@ -245,6 +251,11 @@ class MembershipAnswer(Answer):
         said, table = [], self.shadows
         if case.kind is AnswerKind.LABELS:
             said.append("The model outputs labels only, so the attacks that need probabilities were left out.")
+        elif case.learned != case.settings.release:
+            said.append(
+                "The edges between bins, found by moving numbers until an output changes, may tell the probabilities "
+                "of this model, so that attacks are carried out on these."
+            )
         learner = None if table is None else case.what.learner
         if learner is not None and any(one is not None for one in learner.known_states.values()):
             said.append(
@@ -303,7 +314,9 @@ class MembershipAnswer(Answer):
         said = []
         if self.left_out:
             titles = [attack.title for attack in ATTACKS + AUDITOR_ATTACKS if attack.name in self.left_out]
-            said.append(f"{LEFT_OUT}: {', '.join(f'“{title}”' for title in titles)}.")
+            said += [f"{LEFT_OUT}: {', '.join(f'“{title}”' for title in titles)}."] if titles else []
+        if EDGES in self.left_out:
+            said.append(NOT_BY_EDGES)
         carried_out = [one.attack.name for one in self.attacked]
         if unable := [one.title for one in case.settings.own_attacks if one.name not in carried_out]:
             named = ", ".join(f"“{title}”" for title in unable)

@@ -10,6 +10,9 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination
 from leakgauge.statistics import Estimate, GamesTail, TailOdds
 
+EDGES = "edges"
+"""Stands among the attacks that were left out for those by the places where outputs change, of which there are none."""
+
 
 @dataclass(frozen=True)
 class GamesTpr:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.auditing.membership.result import EDGES
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import possible_settings
 from leakgauge.membership import (
     ATTACKS,
     AUDITOR_ATTACKS,
     MembershipAttack,
-    influences,
 )
 from leakgauge.membership.own import EVERYTHING
 from leakgauge.models import AnswerKind
@@ -61,7 +61,7 @@ def learns(case: Case) -> bool:
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
     """Names of the attacks that would be carried out without a selection, and were not.
 
-    Labels of a linear classifier tell its scores up to one factor, and attacks on these are not carried out.
+    Where labels tell scores, or training records, attacks on these are not carried out.
 
     To train no shadow models, to set no known non-members aside, to allow an endpoint too few queries, or models
     without each candidate too little time, is a selection of attacks as well.
@@ -85,8 +85,8 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         models_without=shadows_possible and (case.without_each is not None or case.lacks_time_without_each),
     )
     possible = [one.name for one in by_default if not one.knows_members or learns(case)]
-    if case.labels_tell_scores:
-        possible.append(influences.ATTACK.name)
+    if case.edges_tell and case.learned == case.settings.release:
+        possible.append(EDGES)
     return tuple(name for name in possible if name not in carried_out)
 
 

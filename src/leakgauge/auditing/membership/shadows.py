@@ -58,11 +58,10 @@ class ShadowModels(NamedTuple):
 
 def train_shadows(case: Case) -> ShadowModels:
     """Models of the same algorithm on random sets of candidates as large as the training set, or why there are none."""
-    settings = case.settings
     if not case.shadows:
         return ShadowModels(None)
     if case.what.shadows is not None:
-        return ShadowModels(released_answers(case.what.shadows.about(case.judged), settings.release))
+        return ShadowModels(released_answers(case.what.shadows.about(case.judged), case.learned))
     asked, refused = case.asked_beside, set[str]()
     failed = set(asked.unknown)
     table = _trained_shadows(case, case.shadow_job)
@@ -79,13 +78,13 @@ def train_shadows(case: Case) -> ShadowModels:
     if isinstance(table, str):
         return ShadowModels(None, table)
     n = len(case.candidates)
-    changed = settings.release(table.answers[:, n:])
+    changed = case.learned(table.answers[:, n:])
     # Of the candidates in their own order.
     table = replace(table, answers=table.answers[:, :n], subsets=case.shadow_sets)
     why_not = why_no_shadows(table)
     if why_not:
         return ShadowModels(None, why_not)
-    table, scores = released_answers(table, settings.release), dict[str, SomeScores]()
+    table, scores = released_answers(table, case.learned), dict[str, SomeScores]()
     if changed.shape[1] and not table.failures:
         scores = asked.scores(table, changed, case.candidates.labels)
     try:

@@ -243,7 +243,7 @@ def _moved(held: Sequence[Floats], nudge: float) -> Iterator[None]:
 
 def are_exact(case: Case) -> bool:
     """Whether outputs are released to their last digits."""
-    return case.kind is AnswerKind.VALUES or case.settings.release == as_is
+    return case.kind is AnswerKind.VALUES or case.learned == as_is
 
 
 def penalties_of(case: Case, estimator: Any) -> dict[str, Penalty]:

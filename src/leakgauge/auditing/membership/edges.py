@@ -1,0 +1,154 @@
+"""Places where outputs change: do these tell more than the outputs do?
+
+A label, or a bin, says little of a score; but numbers of a record can be moved until it changes, and the place where it
+does is known to the last digit. Scores of a linear model follow from such places up to one factor, those of any sum of
+known functions as well, and of nearest neighbours a place lies as far from one training record as from another. Trees
+change at thresholds of single columns, which are looked at elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.settings import ReleasedOutputs
+from leakgauge.errors import DataError, ModelError
+from leakgauge.models import AnswerKind, LabelAccess, Model, answers
+from leakgauge.models.endpoints import RemoteModel
+from leakgauge.models.sklearn import edges_tell as estimators_tell
+from leakgauge.models.sklearn import predicts_by_other_code
+from leakgauge.reconstruction import extract_linear
+from leakgauge.records.columns import FLOATS, INTEGERS
+from leakgauge.streams import AuditStream
+from leakgauge.training import TorchLearner
+from leakgauge.training.learners import innermost, trained
+from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
+from leakgauge.training.trees import TreeLearner
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
+
+OF_PIECES = (TorchLearner, TreeLearner, RandomTrees, ConditionalFrequencies)
+"""Learners of this package of whose models little follows from where answers change."""
+
+FINEST_BINS = 1e-4
+"""Width of bins that hide next to nothing, in which an endpoint may write probabilities."""
+
+ASKED_FOR_LINE, LINE_AGREES = 200, 0.999
+"""Records, near and far, from which it is found whether a classifier is linear, and as which share of its labels."""
+
+N_WAYS, N_HALVES, FEWEST_JUMPS = 96, 60, 8
+"""Pairs of records between which a jump is looked for, how often the way is halved, and how many say anything."""
+
+SHARES = (1.0, 0.1, 0.01)
+"""Of the way from one record to the other, by turns: where outputs change everywhere jumps show on short ones."""
+
+STEP_BESIDE = 1e-6
+"""Share of the way to the other record by which single numbers are moved from a jump."""
+
+LEAST_JUMP, MOST_STRAIGHT = 1e-4, 0.5
+"""Of the spread of outputs, from which it is one; and the share of jumps at a threshold of a single column from which
+all are taken for such."""
+
+
+def edges_tell(case: Case) -> bool:
+    """Whether outputs may tell more by where they change than by what they are: scores, or training records.
+
+    Labels and bins of all models change somewhere. Outputs of code that is not known may jump: it is asked. So is a
+    network, or a function without a learner, whether it answers as the line that follows from its labels.
+    """
+    columns, settings, what = case.candidates.schema.columns, case.settings, case.what
+    floats = np.array([not one.is_categorical and one.dtype in FLOATS for one in columns])
+    moves = np.array([not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in columns])
+    if case.given.only_scores or not moves.any():
+        return False
+    learner = None if what.learner is None else innermost(what.learner)
+    estimator = getattr(what.model, "estimator", None) or getattr(learner, "estimator", None)
+    own = learner is not None and not isinstance(learner, OF_PIECES)
+    if estimator is not None:
+        own = predicts_by_other_code(estimator)
+    remote, labels = isinstance(what.model, RemoteModel), case.kind is AnswerKind.LABELS
+    if labels or (settings.released is ReleasedOutputs.BINNED and settings.bin_width > FINEST_BINS):
+        if own or estimator is not None:
+            return own or estimators_tell(estimator)
+        return labels and not remote and bool(moves.all()) and _is_line(case)
+    return own and not remote and _jumps(case, np.flatnonzero(floats))
+
+
+def _jumps(case: Case, moved: Indices) -> bool:
+    """Whether outputs jump where no column has a threshold, as some numbers are moved; not if they are not answered."""
+    n_classes, rng = len(case.what.train.schema.classes), AuditStream.NEARBY.generator(case.settings.seed)
+    with suppress(DataError, ModelError):
+        model = _model(case)
+        return jump_askew(lambda queries: answers(model, queries, n_classes), case.candidates.features, moved, rng)
+    return False
+
+
+def jump_askew(told: Callable[[Floats], Floats], features: Floats, moved: Indices, rng: np.random.Generator) -> bool:
+    """Whether outputs jump between records, and mostly where a step in any of several columns is over the edge.
+
+    Args:
+        told: log-probabilities, or values, about queries ``[q, k]``.
+        features: of the records ``[n, d]``.
+        moved: columns of numbers that are moved.
+        rng: draws pairs of records.
+    """
+    known = np.flatnonzero(np.isfinite(features[:, moved]).all(axis=1))
+    if not len(moved) or not len(known):
+        return False
+    one, other = features[rng.choice(known, (2, N_WAYS))].astype(np.float64)
+    way = np.zeros_like(one)
+    way[:, moved] = (other - one)[:, moved] * np.resize(SHARES, N_WAYS)[:, None]
+
+    def at(places: Floats) -> Floats:
+        found = np.asarray(told(places), dtype=np.float64)
+        return np.nan_to_num(np.exp(found) if found.shape[1] > 1 else found)
+
+    def apart(some: Floats, others: Floats) -> Floats:
+        return np.asarray(np.abs(some - others).max(axis=-1))
+
+    low, high = np.zeros((N_WAYS, 1)), np.ones((N_WAYS, 1))
+    before, after = at(one), at(one + way)
+    least = LEAST_JUMP * float(before.std(axis=0).max())
+    for _ in range(N_HALVES):  # towards the larger change
+        middle = (low + high) / 2
+        between = at(one + middle * way)
+        up = (apart(after, between) > apart(between, before))[:, None]
+        low, before = np.where(up, middle, low), np.where(up, between, before)
+        high, after = np.where(up, high, middle), np.where(up, after, between)
+    size = apart(after, before)
+    jumps = np.flatnonzero(size > least)
+    if len(jumps) < FEWEST_JUMPS:
+        return False
+    edge, step = (one + low * way)[jumps], STEP_BESIDE * way[jumps]
+    over: list[Flags] = []
+    for column in moved:
+        beside = np.zeros_like(step)
+        beside[:, column] = step[:, column]
+        moves = np.maximum(*(apart(at(edge + sign * beside), before[jumps]) for sign in (1, -1)))
+        over.append(moves > size[jumps] / 2)
+    straight = np.sum(over, axis=0) <= 1
+    return len(moved) == 1 or bool(straight.mean() < MOST_STRAIGHT)
+
+
+def _is_line(case: Case) -> bool:
+    """Whether a model of two classes, or one of the learner, answers as the line that follows from its labels."""
+    features = case.candidates.features[:ASKED_FOR_LINE].astype(np.float64)
+    whole = features[np.isfinite(features).all(axis=1)]
+    middle = whole.mean(axis=0) if len(whole) else whole
+    for furthest in (1e4, 1e2, 1.0):  # it may refuse what is far away
+        far = np.concatenate([middle + (whole - middle) * times for times in (1.0, 1e2, 1e4) if times <= furthest])
+        with suppress(DataError, ModelError):
+            model = _model(case)
+            if isinstance(model, LabelAccess):
+                return extract_linear(model.labels, far, seed=case.settings.seed).agreement >= LINE_AGREES
+    return False
+
+
+def _model(case: Case) -> Model:
+    """The audited one, or one of the learner."""
+    return case.what.model or trained(case.learner, case.what.train, seed=0).model
