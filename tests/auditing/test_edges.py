@@ -113,7 +113,12 @@ def test_nothing_passes(model: Any) -> None:
 
 @pytest.mark.parametrize("model", [DecisionTreeClassifier(max_depth=2), MLPClassifier((4,), alpha=10)])
 def test_null_what_is_of_pieces_may_pass(model: Any) -> None:
-    assert not said(audited(model))
+    assert not said(audited(model, people()[0].round(1)))
+
+
+@pytest.mark.parametrize("model", [DecisionTreeClassifier(max_depth=2), RandomForestClassifier(20, max_depth=2)])
+def test_thresholds_of_trees_tell_numbers_that_one_record_has(model: Any) -> None:
+    assert TOLD in said(audited(model))
 
 
 def test_a_line_that_takes_nothing_far_away_and_some_gaps() -> None:
@@ -190,6 +195,7 @@ def test_boosted_lines_are_no_trees() -> None:
     xgboost, lightgbm = map(pytest.importorskip, ("xgboost", "lightgbm"))
     assert edges_tell(xgboost.XGBClassifier(booster="gblinear"))
     assert edges_tell(lightgbm.LGBMClassifier(linear_tree=True))
+    assert edges_tell(lightgbm.LGBMClassifier(linear_trees=True))
     assert not edges_tell(xgboost.XGBClassifier())
     assert not edges_tell(lightgbm.LGBMClassifier())
 
@@ -248,7 +254,7 @@ def test_null_one_value_for_all_and_columns_that_are_not_known() -> None:
         assert not jump_askew(lambda rows: np.zeros((len(rows), 1)), X, moved, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize(("kind", "passes"), [("neighbours", False), ("tree", True)])
+@pytest.mark.parametrize(("kind", "passes"), [("axes", False), ("tree", True)])
 def test_code_of_the_users_that_jumps_between_records_does_not_pass(kind: str, passes: bool) -> None:
     X, y = numbers()
     settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9))
@@ -276,6 +282,37 @@ def binned(model: Any, outputs: str) -> dict[str, float]:
 def test_bins_of_what_follows_from_their_edges_hide_nothing() -> None:
     model = LogisticRegression(C=100.0)
     assert binned(model, "binned") == binned(model, "as is")
+
+
+@pytest.mark.parametrize(("kind", "told"), [("neighbours", True), ("axes", True), ("tree", False), ("line", False)])
+def test_whole_numbers_are_moved_to_whole_numbers(kind: str, told: bool) -> None:
+    X = np.random.default_rng(0).integers(0, 1000, (400, 4))
+    y = X[:, 0] / 300 + np.random.default_rng(1).normal(size=400)
+    model = Hidden(kind).fit(X[:200], y[:200])
+
+    def answer(rows: NDArray[Any]) -> NDArray[Any]:
+        assert (rows == np.round(rows)).all()
+        return model.predict(rows)[:, None]
+
+    assert jump_askew(answer, X.astype(float), np.arange(4), np.random.default_rng(0), whole=True) is told
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (make_pipeline(PCA(), RandomForestClassifier(30, max_depth=1, random_state=0)), True),
+        (make_pipeline(StandardScaler(), RandomForestClassifier(30, max_depth=1, random_state=0)), False),
+        (make_pipeline(PCA(), RandomForestClassifier(5, max_depth=1, random_state=0)), False),
+    ],
+)
+def test_many_trees_behind_steps_that_mix_columns(model: Any, told: bool) -> None:
+    """Thresholds of a few are looked at one by one."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+    settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
+    result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings)
+    assert (TOLD in said(result)) is told
 
 
 @pytest.mark.parametrize(("width", "told"), [(0.05, True), (1e-5, False)])

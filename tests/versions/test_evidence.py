@@ -6,16 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from leakgauge.errors import DataError, LeakgaugeError, ModelError
 from leakgauge.models.linear import minimum
@@ -222,6 +223,133 @@ def test_the_records_of_a_frozen_scaler_are_not_those_of_the_model():
     )
     with pytest.raises(DataError, match="give n_records"):
         compare_versions(old, new, public=X[N:])
+
+
+# A step that is the same in both versions
+
+
+SAME = "is the same in both versions: either it was not fitted again, or both have as many records"
+TAKEN = "the number of training records is the one that"
+
+
+class Own(StandardScaler):
+    def fit(self, X, y):
+        return super().fit(X)
+
+
+def relabelled(learner, rows, labels):
+    """Both versions, of the same records, and of one with another label."""
+    other = labels[:N].copy()
+    other[7] = 1 - other[7] if labels.dtype == int else other[7] + 3
+    return clone(learner).fit(rows[:N], labels[:N]), clone(learner).fit(rows[:N], other)
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler(), MaxAbsScaler()], ids=str)
+@pytest.mark.parametrize("model", [Ridge(), LinearRegression(), lbfgs(1e-10)], ids=str)
+def test_a_changed_label_behind_a_scaler_is_counted_by_it_and_is_no_certain_removal(scaler, model):
+    X, y = classes(0) if isinstance(model, LogisticRegression) else numbers()
+    versions, known = relabelled(make_pipeline(scaler, model), X, y), {"public": X[N:], "truth": (X[[7]], y[[7]])}
+    name = type(scaler).__name__
+    taken, stated = compare_versions(*versions, **known), compare_versions(*versions, **known, n_records=N)
+    both = compare_versions(*versions, public=X[:N], records=X[:N], truth=known["truth"])
+    for done in (taken, stated, both, compare_versions(*versions, public=X[N:], records=X[:N])):
+        assert str(done).startswith("difference of 1 record, if no more were removed or replaced\n")
+        assert done.notes[0].startswith(f"{name} {SAME}")
+        assert not done.is_counted
+    assert f"note: {TAKEN} {name} counts; give n_records" in str(taken)
+    assert TAKEN not in str(stated)
+    np.testing.assert_array_equal(taken.traces[-1].points, stated.traces[-1].points)
+    exact = compare_versions(*versions, **known, records=X[:N]).traces[-1]
+    assert exact.found is Found.RECORD
+    scaled = X[[7]] if name == "StandardScaler" else versions[0][0].transform(X[[7]])
+    np.testing.assert_allclose(exact.points, scaled, atol=1e-4)
+    said = compare_versions(*versions, **known, n_changed=1)
+    assert said.is_counted, "the caller knows it"
+    assert said.notes[0].startswith(f"{name} {SAME}")
+
+
+def test_two_changed_labels_are_no_single_record_where_records_are_known():
+    X, y = numbers()
+    old = make_pipeline(StandardScaler(), Ridge()).fit(X[:N], y[:N])
+    new = make_pipeline(StandardScaler(), Ridge()).fit(X[:N], y[:N] + 3 * (np.arange(N) < 2))
+    done = compare_versions(old, new, public=X[N:], records=(X[:N], y[:N]))
+    assert str(done).startswith("difference of 2 records, if no more were removed or replaced\n")
+    assert done.traces[1].found is not Found.RECORD
+
+
+def test_a_record_gone_from_a_model_behind_the_scaler_of_the_first_version():
+    X, y = numbers()
+    old = make_pipeline(StandardScaler(), Ridge()).fit(X[:N], y[:N])
+    scaler = old[0]
+    new = Pipeline([("scaler", scaler), ("model", fitted(Ridge(), scaler.transform(X[:N]), y[:N], (7,)))])
+    done = compare_versions(old, new, public=X[N:])
+    assert done.traces[1].found is Found.RECORD
+    assert done.notes[0].startswith(f"StandardScaler {SAME}")
+    checked = compare_versions(old, new, public=X[N:], records=(X[:N], y[:N]))
+    assert str(checked).startswith("difference of 1 record\n"), "one of the records explains the difference"
+
+
+def test_a_scaler_fitted_on_other_records_says_nothing_beside_their_number():
+    """Also where as many public records are given as others, which the scaler was not fitted on."""
+    X, y = numbers()
+    scaler = StandardScaler().fit(X[N:] + 1)
+    old, new = (
+        Pipeline([("scaler", scaler), ("model", fitted(Ridge(), scaler.transform(X[:N]), y[:N], gone))])
+        for gone in ((), (7,))
+    )
+    done = compare_versions(old, new, public=X[N:], truth=(X[[7]], y[[7]]), n_records=N)
+    assert str(done).startswith("difference of 1 record\n")
+    assert SAME not in str(done)
+    taken = compare_versions(old, new, public=X[N:], truth=(X[[7]], y[[7]]))
+    assert TAKEN in str(taken)
+    assert not taken.is_counted
+
+
+def test_a_scaler_that_misses_values_counts_no_more_than_there_are():
+    X, y = numbers()
+    X[np.arange(4), [0, 1, 2, 2]] = np.nan
+    versions = relabelled(make_pipeline(StandardScaler(), SimpleImputer(), Ridge()), X, y)
+    for n in (None, N):
+        done = compare_versions(*versions, public=X[N:], truth=(X[[7]], y[[7]]), n_records=n)
+        assert str(done).startswith("difference of 1 record, if no more were removed or replaced\n")
+        assert done.notes[0].startswith(f"StandardScaler {SAME}")
+    with pytest.raises(DataError, match="give n_records"):  # an imputer counts nothing
+        compare_versions(*relabelled(make_pipeline(SimpleImputer(), Ridge()), X, y), public=X[N:])
+
+
+def test_of_several_scalers_the_most_complete_one_counts():
+    X, y = numbers()
+    X[:3, 0] = np.nan
+    scalers = make_column_transformer((StandardScaler(), [0]), (MinMaxScaler(), [1, 2]))
+    versions = relabelled(make_pipeline(scalers, SimpleImputer(), Ridge()), X, y)
+    assert f"{TAKEN} MinMaxScaler counts" in str(compare_versions(*versions, public=X[N:]))
+
+
+def test_a_scaler_of_the_users_that_needs_labels_counts_too():
+    X, y = numbers()
+    done = compare_versions(*relabelled(make_pipeline(Own(), Ridge()), X, y), public=np.vstack([X, X]))
+    assert f"{TAKEN} Own counts" in str(done)
+
+
+def test_a_count_of_the_model_itself_or_its_rows_needs_no_scaler():
+    X, y = classes(0)
+    counted = compare_versions(*relabelled(make_pipeline(StandardScaler(), GaussianNB()), X, y), public=X[N:])
+    assert counted.n_changed == 2
+    assert "both versions have as many records" in counted.notes[0]
+    stored = compare_versions(*relabelled(make_pipeline(StandardScaler(), KNeighborsClassifier()), X, y), public=X[N:])
+    assert str(stored).startswith("difference of 2 records\n")
+    assert SAME not in str(counted) + str(stored)
+
+
+def test_the_same_records_behind_the_same_scaler_hold_no_record():
+    for seed in range(10):
+        X, y = classes(seed)
+        old = make_pipeline(StandardScaler(), lbfgs()).fit(X[:N], y[:N])
+        new = make_pipeline(StandardScaler(), lbfgs(1e-8, solver="newton-cholesky")).fit(X[:N], y[:N])
+        for known in ({}, {"records": X[:N]}, {"truth": (X[:1], y[:1])}):
+            done = compare_versions(old, new, public=X[N:], **known)
+            assert done.traces[1].found in (Found.NOTHING, Found.CANNOT_TELL)
+        assert compare_versions(old, old, public=X[N:]).traces[1].found is Found.NOTHING
 
 
 # Means and variances

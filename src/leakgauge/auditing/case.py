@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
 from leakgauge.auditing.membership.edges import edges_tell
+from leakgauge.auditing.membership.holding import holds_records
 from leakgauge.auditing.membership.nearby import nearby, steadiness, unseen_categories
 from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_models_without, wants_shadows
 from leakgauge.auditing.membership.shadows import ShadowModels, train_shadows
@@ -191,6 +192,11 @@ class Case(Outline):
     def edges_tell(self) -> bool:
         """Whether outputs may tell more by where they change than by what they are: scores, or training records."""
         return edges_tell(self)
+
+    @cached_property
+    def holds_records(self) -> bool:
+        """Whether code that is not known holds training records, of which outputs may tell which they are."""
+        return holds_records(self)
 
     @property
     def learned(self) -> Release:

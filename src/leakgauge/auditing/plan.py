@@ -21,7 +21,7 @@ from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership.without import MOST_TRAINED_EACH, PlannedWithout, may_add_up
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.endpoints import RemoteModel
-from leakgauge.models.sklearn import is_smooth, own_settings, predicts_by_other_code, reads_words, wrap
+from leakgauge.models.sklearn import is_smooth, own_settings, reads_words, wrap
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream, seed_of
 from leakgauge.training import (
@@ -41,7 +41,7 @@ from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
-from leakgauge.training.learners import innermost, trained
+from leakgauge.training.learners import of_other_code, trained
 
 
 @dataclass(frozen=True)
@@ -329,20 +329,20 @@ class Outline:
         )
 
     @property
-    def lacks_time_without_each(self) -> bool:
-        """Whether models of all candidates but one each, of other code, would take more than the budget allows."""
-        if not self.adds_up or self.allowance.each_candidate:
-            return False
-        learner = innermost(self.learner)
-        return not isinstance(learner, SklearnLearner) or predicts_by_other_code(learner.estimator)
+    def lacks_models_without_each(self) -> bool:
+        """Whether models of all candidates but one each, of other code, are too many, or take more than the budget."""
+        known = self.what.learner is None or not of_other_code(self.what.learner) or not self._may_add_up
+        return not known and not (self.adds_up and self.allowance.each_candidate)
 
-    @cached_property
+    @property
     def adds_up(self) -> bool:
         """Whether models of all candidates but one each may be trained, of a learner with which that may be of use."""
+        return len(self.candidates) <= MOST_TRAINED_EACH and self._may_add_up
+
+    @cached_property
+    def _may_add_up(self) -> bool:
         learner = self.what.learner
-        if learner is None or not self.shadows or len(self.candidates) > MOST_TRAINED_EACH:
-            return False
-        return may_add_up(learner, self.what.train, seed=self.settings.seed)
+        return learner is not None and self.shadows and may_add_up(learner, self.what.train, seed=self.settings.seed)
 
     def _as_often(self, rng: np.random.Generator) -> tuple[Indices, Indices]:
         """Rows of all candidates, and of the holdout again: as often as training records were drawn.

@@ -50,7 +50,7 @@ from leakgauge.training import (
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.closed_form import ClosedForm, Ready, dense
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, RadiusNeighbours, TiedNeighbours
-from leakgauge.training.learners import PostProcessedLearner, innermost
+from leakgauge.training.learners import PostProcessedLearner, innermost, of_other_code
 
 MAX_OUTPUTS = 2000
 """Looked at of more records than this, at most; of fewer records twice as many."""
@@ -227,6 +227,8 @@ class PlannedWithout:
 def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
     """Whether what records add to outputs may add up, as far as is known: not with trees, or where training is random.
 
+    Of code that is not known it may also then: random numbers may be of little weight.
+
     Args:
         learner: the algorithm.
         records: to find out on whether its seed matters.
@@ -236,7 +238,7 @@ def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
     parts = parts_of(trains.estimator) if isinstance(trains, SklearnLearner) else []
     if any(type(part).__module__.startswith(JUMPING) for part in parts):
         return False
-    return not learner.without_unused_seed(records, seed=seed).randomised
+    return of_other_code(learner) or not learner.without_unused_seed(records, seed=seed).randomised
 
 
 def _solved(job: Job, execution: Execution) -> Floats:

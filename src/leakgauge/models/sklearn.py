@@ -7,7 +7,7 @@ answers probability 0 for it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -47,15 +47,20 @@ PREDICTING = frozenset(
 """scikit-learn's classifiers that may predict another label than the one of the largest probability: by the sign of a
 score that the probabilities were fitted to or clipped from, by distances, or by a threshold of their own."""
 
-OF_PIECES = frozenset(
+TREES = frozenset(
     {
         *("DecisionTreeClassifier", "ExtraTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier"),
         *("GradientBoostingClassifier", "HistGradientBoostingClassifier", "AdaBoostClassifier", "BaggingClassifier"),
-        *("DecisionTreeRegressor", "ExtraTreeRegressor", "RandomForestRegressor", "DummyClassifier"),
-        *("XGBClassifier", "XGBRFClassifier", "LGBMClassifier", "CatBoostClassifier", "MLPClassifier"),
+        *("DecisionTreeRegressor", "ExtraTreeRegressor", "RandomForestRegressor", "ExtraTreesRegressor"),
+        *("GradientBoostingRegressor", "HistGradientBoostingRegressor", "AdaBoostRegressor", "BaggingRegressor"),
+        *("XGBClassifier", "XGBRFClassifier", "LGBMClassifier", "CatBoostClassifier"),
+        *("XGBRegressor", "XGBRFRegressor", "LGBMRegressor", "CatBoostRegressor"),
     }
 )
-"""Those of `STEADY` of whose scores little is known to follow from where answers change: trees, and networks."""
+"""Those of `STEADY` that predict by trees, by default or always."""
+
+OF_PIECES = TREES | {"DummyClassifier", "MLPClassifier"}
+"""Those of whose scores little is known to follow from where answers change: trees, and networks."""
 
 OF_RUNNING = ("random_state", "n_jobs", "verbose")
 """Settings that say how an estimator is run, and not what it learns."""
@@ -105,12 +110,26 @@ def edges_tell(estimator: Any) -> bool:
 
     Scores of a linear model follow from places on its boundary up to one factor, as do those of any other model that
     is a sum of known functions: of squares (naive Bayes), or of kernels around training records (support vectors). The
-    boundary of nearest neighbours lies halfway between two training records. Of trees, and of networks, neither is so.
+    boundary of nearest neighbours lies halfway between two training records. Of networks neither is so; thresholds of
+    trees are another matter, see :func:`has_trees`.
     """
-    parts = [part for part in _predicting(estimator) if not _predicting_within(part)]
-    known = (type(part).__module__.partition(".")[0] in STEADY and type(part).__name__ in OF_PIECES for part in parts)
-    lines = (getattr(part, "booster", None) == "gblinear" or getattr(part, "linear_tree", False) for part in parts)
-    return not all(known) or any(lines)
+    return not all(_is_one_of(OF_PIECES, part) and not _is_line(part) for part in _leaves(estimator))
+
+
+def has_trees(estimator: Any) -> bool:
+    """Whether some part of it predicts by trees, whose thresholds lie at numbers of records or halfway between two."""
+    return any(_is_one_of(TREES, part) for part in _leaves(estimator))
+
+
+def _is_one_of(names: Collection[str], part: Any) -> bool:
+    return type(part).__module__.partition(".")[0] in STEADY and type(part).__name__ in names
+
+
+def _is_line(part: Any) -> bool:
+    """Whether settings of trees, or a network, make them lines, or pieces of lines."""
+    settings = part.get_params(deep=False) if hasattr(part, "get_params") else {}
+    lines = settings.get("linear_tree") or settings.get("linear_trees")
+    return bool(lines) or "gblinear" in (settings.get("booster"),) or settings.get("activation") == "identity"
 
 
 def own_settings(estimator: Any) -> list[float] | None:
@@ -157,9 +176,14 @@ def _predicting(estimator: Any) -> list[Any]:
     return [part for part in _within(parts_of(estimator)) if hasattr(type(part), "predict")]
 
 
-def _predicting_within(part: Any) -> list[Any]:
-    """The parts that predict of what a part is set to."""
-    return [one for one in _predicting(part) if one is not part] if hasattr(part, "get_params") else []
+def _leaves(estimator: Any) -> list[Any]:
+    """Those of them that are not set to others that predict."""
+    parts = _predicting(estimator)
+    return [
+        part
+        for part in parts
+        if not hasattr(part, "get_params") or not any(one is not part for one in _predicting(part))
+    ]
 
 
 def _within(held: Any) -> Iterator[Any]:

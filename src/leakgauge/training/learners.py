@@ -16,7 +16,7 @@ from leakgauge.checking import flag, optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import Model, Release, answers, kind_of, wrap
-from leakgauge.models.sklearn import fit, name_of, refuse_class, steps_of
+from leakgauge.models.sklearn import fit, name_of, predicts_by_other_code, refuse_class, steps_of
 from leakgauge.streams import AuditStream, Retraining, generator_of
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.threads import one_thread
@@ -564,6 +564,14 @@ def innermost(learner: Learner) -> Learner:
     while isinstance(learner, Around):
         learner = learner.learner
     return learner
+
+
+def of_other_code(learner: Learner) -> bool:
+    """Whether what predicts is of code that is not known: of the user's, or of a library besides the usual ones."""
+    trains = innermost(learner)
+    if isinstance(trains, SklearnLearner):
+        return predicts_by_other_code(trains.estimator)
+    return isinstance(trains, FunctionLearner) or type(trains).__module__.partition(".")[0] != "leakgauge"
 
 
 ROUNDING_TOLERANCE_NATS = 1e-9

@@ -218,7 +218,8 @@ def compare_versions(
         truth: the removed records, features or a pair with labels: the comparison then says how well they were
             reconstructed, and their ranks among the candidates. All that the files count, or ``n_changed`` beside them.
         candidates: features of further candidates for membership in the difference; the public records by default.
-        n_records: training records of the first version, where neither ``records`` nor a scaler tells.
+        n_records: training records of the first version, where neither ``records`` nor a scaler tells, or where the
+            scaler was fitted on others.
         n_changed: how many records were removed; by default what the files say, else as many as in ``truth``, else 1 is
             assumed.
         covariance: of the coefficients of the first version ``[p, p]``, intercept first, as a summary of a regression
@@ -254,6 +255,7 @@ def compare_versions(
             _require_labels(labels, name, np.shape(tables[name])[0], places[-1].old)
     n_counted, removed, misses = _counted(places)
     n = np.shape(known)[0] if known is not None else n_records or n_counted
+    unchanged = _unchanged(places, n) if n_counted is None else None
     _require_larger(removed or 0)
     stated = n_changed or (np.shape(true)[0] if true is not None else None)
     changed = max(removed or 0, stated or 0, 2 if removed == 0 else 1)  # one that replaced another: a difference of two
@@ -265,6 +267,9 @@ def compare_versions(
         case.notes.append(
             "both versions have as many records: coefficients do not separate a record from one that replaced it"
         )
+    if unchanged is not None:
+        _note_unchanged(*unchanged, case)
+        case.is_counted = n_changed is not None
     if "truth" in tables and "candidates" not in tables and (equal := _n_equal(tables["public"], tables["truth"])):
         case.notes.append(
             f"{equal} of the public records equal a removed one, and count as candidates that are as near; leave them "
@@ -401,6 +406,51 @@ def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
         return None, None, misses
     fewer = max((one for _, one in counts), key=abs)
     return max(n for n, _ in counts), None if misses and fewer == 0 else fewer, misses
+
+
+def _unchanged(places: Sequence[_Place], n: int | None) -> tuple[str, int] | None:
+    """A step that is the same in both versions, by name, and its count of records; needed where no other step counts.
+
+    It is taken for fitted on the training records of the first version where these are as many, or where their number
+    is not known and it was not fitted on the public ones. Without coefficients nothing needs it.
+    """
+    if not any(is_linear(place.old) for place in places):
+        return None
+    held = []
+    for place in places:
+        count, _, misses = _counted([place])
+        if count is None:
+            continue
+        if (not _is_of_public(place, count)) if n is None else (n == count or (misses and n > count)):
+            held.append((place.name, count))
+    return max(held, key=lambda one: one[1], default=None)
+
+
+def _is_of_public(place: _Place, count: int) -> bool:
+    """Whether a step that counts so many records was fitted on the public ones."""
+    from sklearn.base import clone
+
+    public = place.first["public"]
+    if np.shape(public)[0] < count:
+        return False
+    try:
+        again = clone(place.old).fit(public)
+    except Exception:  # a step of the user's may need more
+        return False
+    return not others.differing(place.old, again, ())
+
+
+def _note_unchanged(name: str, count: int, case: _Case) -> None:
+    """What a step says that is the same in both versions: how many records, if it was fitted on those of the first."""
+    case.notes.append(
+        f"{name} is the same in both versions: either it was not fitted again, or both have as many records, and "
+        "records or labels were replaced, which coefficients do not separate from a removed one"
+    )
+    if case.n is None:
+        case.n = count
+        case.notes.append(
+            f"the number of training records is the one that {name} counts; give n_records if it was fitted on others"
+        )
 
 
 def _left_out(place: _Place, compared: set[str]) -> list[str]:

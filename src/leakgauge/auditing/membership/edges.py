@@ -3,37 +3,38 @@
 A label, or a bin, says little of a score; but numbers of a record can be moved until it changes, and the place where it
 does is known to the last digit. Scores of a linear model follow from such places up to one factor, those of any sum of
 known functions as well, and of nearest neighbours a place lies as far from one training record as from another. Trees
-change at thresholds of single columns, which are looked at elsewhere.
+change at thresholds of single columns: numbers of a training record, or halfway between two. Where outputs are not
+labels these are looked at elsewhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.membership.held import of_one_unit
+from leakgauge.auditing.membership.stored import FEW_TREES
 from leakgauge.auditing.settings import ReleasedOutputs
 from leakgauge.errors import DataError, ModelError
 from leakgauge.models import AnswerKind, LabelAccess, Model, answers
 from leakgauge.models.endpoints import RemoteModel
 from leakgauge.models.sklearn import edges_tell as estimators_tell
-from leakgauge.models.sklearn import predicts_by_other_code
+from leakgauge.models.sklearn import has_trees, predicts_by_other_code, steps_of
 from leakgauge.reconstruction import extract_linear
 from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.streams import AuditStream
-from leakgauge.training import TorchLearner
-from leakgauge.training.learners import innermost, trained
-from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
+from leakgauge.training.learners import innermost, of_other_code, trained
 from leakgauge.training.trees import TreeLearner
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
 
-OF_PIECES = (TorchLearner, TreeLearner, RandomTrees, ConditionalFrequencies)
-"""Learners of this package of whose models little follows from where answers change."""
+LEAST_OF_ONE = 0.02
+"""Share of the candidates with a number of their own in some column, from which thresholds of trees tell whose."""
 
 FINEST_BINS = 1e-4
 """Width of bins that hide next to nothing, in which an endpoint may write probabilities."""
@@ -68,27 +69,50 @@ def edges_tell(case: Case) -> bool:
         return False
     learner = None if what.learner is None else innermost(what.learner)
     estimator = getattr(what.model, "estimator", None) or getattr(learner, "estimator", None)
-    own = learner is not None and not isinstance(learner, OF_PIECES)
-    if estimator is not None:
-        own = predicts_by_other_code(estimator)
+    own = predicts_by_other_code(estimator) if estimator is not None else learner is not None and of_other_code(learner)
+    trees = isinstance(learner, TreeLearner) if estimator is None else not own and has_trees(estimator)
     remote, labels = isinstance(what.model, RemoteModel), case.kind is AnswerKind.LABELS
+    if labels and trees and _has_numbers_of_one(case, np.flatnonzero(moves)):
+        return True
     if labels or (settings.released is ReleasedOutputs.BINNED and settings.bin_width > FINEST_BINS):
         if own or estimator is not None:
             return own or estimators_tell(estimator)
         return labels and not remote and bool(moves.all()) and _is_line(case)
-    return own and not remote and _jumps(case, np.flatnonzero(floats))
+    mixes = trees and estimator is not None and len(steps_of(estimator)) > 1 and not _are_read(steps_of(estimator)[-1])
+    whole = not floats.any()
+    return (own or mixes) and not remote and _jumps(case, np.flatnonzero(moves if whole else floats), whole=whole)
 
 
-def _jumps(case: Case, moved: Indices) -> bool:
+def _are_read(trees: Any) -> bool:
+    """Whether its thresholds are looked at one by one, whatever is done to the records before."""
+    n_trees = getattr(trees, "n_estimators", None) or getattr(trees, "max_iter", None) or 1
+    return type(trees).__module__.startswith("sklearn.") and n_trees <= FEW_TREES
+
+
+def _has_numbers_of_one(case: Case, moved: Indices) -> bool:
+    """Whether there is a column in which a share of the candidates have a number that no other has."""
+    features, units = case.candidates.features, case.drawn
+    return any(of_one_unit(features[:, column], units).mean() >= LEAST_OF_ONE for column in moved)
+
+
+def _jumps(case: Case, moved: Indices, *, whole: bool) -> bool:
     """Whether outputs jump where no column has a threshold, as some numbers are moved; not if they are not answered."""
     n_classes, rng = len(case.what.train.schema.classes), AuditStream.NEARBY.generator(case.settings.seed)
+    features = case.candidates.features
     with suppress(DataError, ModelError):
         model = _model(case)
-        return jump_askew(lambda queries: answers(model, queries, n_classes), case.candidates.features, moved, rng)
+        return jump_askew(lambda queries: answers(model, queries, n_classes), features, moved, rng, whole=whole)
     return False
 
 
-def jump_askew(told: Callable[[Floats], Floats], features: Floats, moved: Indices, rng: np.random.Generator) -> bool:
+def jump_askew(
+    told: Callable[[Floats], Floats],
+    features: Floats,
+    moved: Indices,
+    rng: np.random.Generator,
+    *,
+    whole: bool = False,
+) -> bool:
     """Whether outputs jump between records, and mostly where a step in any of several columns is over the edge.
 
     Args:
@@ -96,15 +120,20 @@ def jump_askew(told: Callable[[Floats], Floats], features: Floats, moved: Indice
         features: of the records ``[n, d]``.
         moved: columns of numbers that are moved.
         rng: draws pairs of records.
+        whole: whether they are moved to whole numbers.
     """
     known = np.flatnonzero(np.isfinite(features[:, moved]).all(axis=1))
     if not len(moved) or not len(known):
         return False
     one, other = features[rng.choice(known, (2, N_WAYS))].astype(np.float64)
     way = np.zeros_like(one)
-    way[:, moved] = (other - one)[:, moved] * np.resize(SHARES, N_WAYS)[:, None]
+    shares = (1.0,) if whole else SHARES
+    way[:, moved] = (other - one)[:, moved] * np.resize(shares, N_WAYS)[:, None]
 
     def at(places: Floats) -> Floats:
+        if whole:
+            places = places.copy()
+            places[:, moved] = np.round(places[:, moved])
         found = np.asarray(told(places), dtype=np.float64)
         return np.nan_to_num(np.exp(found) if found.shape[1] > 1 else found)
 
@@ -124,7 +153,7 @@ def jump_askew(told: Callable[[Floats], Floats], features: Floats, moved: Indice
     jumps = np.flatnonzero(size > least)
     if len(jumps) < FEWEST_JUMPS:
         return False
-    edge, step = (one + low * way)[jumps], STEP_BESIDE * way[jumps]
+    edge, step = (one + low * way)[jumps], np.sign(way[jumps]) if whole else STEP_BESIDE * way[jumps]
     over: list[Flags] = []
     for column in moved:
         beside = np.zeros_like(step)

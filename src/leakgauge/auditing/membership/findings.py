@@ -18,7 +18,7 @@ from leakgauge.auditing.advice import (
     settled_by_records,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
-from leakgauge.auditing.membership.result import EDGES, MembershipAttackResult
+from leakgauge.auditing.membership.result import EDGES, HELD, MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.membership.summed import SUMMED
@@ -656,7 +656,7 @@ def left_out_finding(
         answers: what the released model answers; attacks that this does not allow are not asked for.
     """
     unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
-    others = [name for name in left_out if name != EDGES]
+    others = [name for name in left_out if name not in (EDGES, HELD)]
     lacking = [name for name in rule.attacks or () if name not in carried_out and (others or name not in unfit)]
     if rule.attacks is None:
         lacking = others or list(left_out)
@@ -673,6 +673,15 @@ def left_out_finding(
             if answers == AnswerKind.LABELS
             else "release all digits, or use a model of a known library, or one whose outputs do not jump"
         ) + "; or let the release rule name the attacks that suffice (rule.attacks)"
+    elif rule.attacks is None and HELD in lacking:
+        reason = (
+            "the model holds training records, in code that is not known, and outputs may tell which; attacks on these "
+            "are not carried out"
+        )
+        remedy = (
+            "use a model of a known library, or one that keeps no training records; or let the release rule name the "
+            "attacks that suffice (rule.attacks)"
+        )
     elif rule.attacks is None:
         reason = f"the settings leave out attacks that could have been carried out: {listed}"
         remedy = (

@@ -46,7 +46,7 @@ from leakgauge.auditing.membership.measurement import (
     strongest,
     usual_error,
 )
-from leakgauge.auditing.membership.result import EDGES, ExposedRecords, MembershipPart
+from leakgauge.auditing.membership.result import EDGES, HELD, ExposedRecords, MembershipPart
 from leakgauge.auditing.membership.selection import (
     learns,
     left_out,
@@ -98,6 +98,9 @@ NOT_BY_EDGES = (
     "records."
 )
 """The same of attacks by these."""
+
+NOT_HELD = "What outputs tell of the training records that the model holds, in code that is not known."
+"""The same of attacks on these."""
 
 NO_GAMES_TAIL = (
     f"Tail odds in games: they need {FEWEST_SHADOWS} shadow models, all of them trained, of which {FEWEST_OF_A_KIND} "
@@ -317,6 +320,8 @@ class MembershipAnswer(Answer):
             said += [f"{LEFT_OUT}: {', '.join(f'“{title}”' for title in titles)}."] if titles else []
         if EDGES in self.left_out:
             said.append(NOT_BY_EDGES)
+        if HELD in self.left_out:
+            said.append(NOT_HELD)
         carried_out = [one.attack.name for one in self.attacked]
         if unable := [one.title for one in case.settings.own_attacks if one.name not in carried_out]:
             named = ", ".join(f"“{title}”" for title in unable)

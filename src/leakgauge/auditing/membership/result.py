@@ -10,8 +10,9 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination
 from leakgauge.statistics import Estimate, GamesTail, TailOdds
 
-EDGES = "edges"
-"""Stands among the attacks that were left out for those by the places where outputs change, of which there are none."""
+EDGES, HELD = "edges", "held"
+"""Stand among the attacks that were left out for those by the places where outputs change, and on training records that
+code which is not known holds: there are none."""
 
 
 @dataclass(frozen=True)

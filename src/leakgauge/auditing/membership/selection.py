@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.auditing.membership.result import EDGES
+from leakgauge.auditing.membership.result import EDGES, HELD
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import possible_settings
 from leakgauge.membership import (
@@ -82,11 +82,13 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
         population=n_aside > 0,
         copies=case.steadiness is not None or not case.asks_copies,
-        models_without=shadows_possible and (case.without_each is not None or case.lacks_time_without_each),
+        models_without=shadows_possible and (case.without_each is not None or case.lacks_models_without_each),
     )
     possible = [one.name for one in by_default if not one.knows_members or learns(case)]
     if case.edges_tell and case.learned == case.settings.release:
         possible.append(EDGES)
+    if case.kind is not AnswerKind.LABELS and case.holds_records:
+        possible.append(HELD)
     return tuple(name for name in possible if name not in carried_out)
 
 

@@ -1,0 +1,154 @@
+"""Code that is not known and holds training records: nothing passes, as outputs may tell which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
+from sklearn.linear_model import Ridge
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import leakgauge as lg
+from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.document import Document
+from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.membership.findings import LEFT_OUT_MEASURES
+from leakgauge.models import FunctionRegression, Model
+from leakgauge.records import Records
+
+N, SCALES = 200, np.array([1.0, 100.0, 0.01])
+
+
+def people() -> tuple[NDArray[Any], NDArray[Any]]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2 * N, 3)) * SCALES + SCALES
+    return X, X[:, 0] + rng.normal(size=2 * N)
+
+
+class Centres(RegressorMixin, BaseEstimator):
+    """Radial basis functions around some training records; ``way`` says how these are held."""
+
+    def __init__(self, way: str = "as they are") -> None:
+        self.way = way
+
+    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Centres:
+        self.mean_, self.scale_ = X.mean(axis=0), X.std(axis=0)
+        scaled = (X - self.mean_) / self.scale_
+        chosen = np.random.default_rng(0).choice(len(X), 40, replace=False)
+        centres = scaled[chosen] if self.way != "means" else scaled[: len(X) // 40 * 40].reshape(40, -1, 3).mean(axis=1)
+        kernel = rbf_kernel(scaled, centres, gamma=0.3)
+        weights = np.linalg.solve(kernel.T @ kernel + 300 * np.eye(40), kernel.T @ (y - y.mean()))
+        held = {
+            "as they are": X[chosen],
+            "scaled": centres,
+            "in single precision": X[chosen].astype(np.float32),
+            "column by column": list(X[chosen].T),
+            "in a function": lambda: X[chosen],
+        }
+        self.held_ = held.get(self.way)
+        self.weights_, self.level_, self.centres_ = weights, y.mean(), None
+        self._kernel = _Kernel(centres + 1e-3 if self.way != "means" else centres)
+        return self
+
+    def predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(self._kernel((X - self.mean_) / self.scale_) @ self.weights_ + self.level_)
+
+
+class _Kernel:
+    """Around centres, which are moved here so that :class:`Centres` alone says how they are held."""
+
+    def __init__(self, centres: NDArray[Any]) -> None:
+        self.centres = centres
+
+    def __call__(self, X: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(rbf_kernel(X, self.centres, gamma=0.3))
+
+
+class Nothing(TransformerMixin, BaseEstimator):
+    """A step of the user's that keeps its table, and leaves it as it is."""
+
+    def fit(self, X: NDArray[Any], y: Any = None) -> Nothing:
+        self.table_ = X
+        return self
+
+    def transform(self, X: NDArray[Any]) -> NDArray[Any]:
+        return X
+
+
+def neighbours(records: Records, seed: int) -> Model:
+    model = KNeighborsRegressor(30, weights="distance").fit(records.features, records.labels)
+    return FunctionRegression(lambda rows: np.asarray(model.predict(rows)), records.schema)
+
+
+def line(records: Records, seed: int) -> Model:
+    """A line, in a function that holds its records only to know their columns."""
+    model = Ridge().fit(records.features, records.labels)
+    return FunctionRegression(
+        lambda rows: np.asarray(model.predict(rows[:, : records.features.shape[1]])), records.schema
+    )
+
+
+def audited(model: Any) -> AuditResult:
+    X, y = people()
+    rule = ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None)
+    settings = Settings(n_shadows=8, n_influence=0, rule=rule)
+    return audit(model, train=(X[:N], y[:N]), holdout=(X[N:], y[N:]), settings=settings)
+
+
+def said(result: AuditResult) -> bool:
+    return any(
+        "holds training records" in one.reason for one in result.findings if one.measure in LEFT_OUT_MEASURES.values()
+    )
+
+
+WAYS = ["as they are", "scaled", "in single precision", "column by column"]
+
+
+@pytest.mark.parametrize("way", [*WAYS, "in a function"])
+def test_nothing_passes_that_holds_training_records(way: str) -> None:
+    result = audited(Centres(way))
+    assert said(result)
+    assert result.verdict is not Verdict.PASSES
+    assert any("training records that the model holds" in one for one in result.not_tested)
+
+
+def test_the_gate_says_so_too() -> None:
+    document = Document.of("run", [audited(Centres("scaled"))])
+    assert apply(document, Limits()).verdict is not Verdict.PASSES
+
+
+@pytest.mark.parametrize("made", [lambda: Centres("means"), lambda: Ridge(), lambda: KNeighborsRegressor(50)])
+def test_null_means_of_records_and_known_code_are_none(made: Callable[[], Any]) -> None:
+    assert not said(audited(made()))
+
+
+def test_steps_of_other_code_count_and_those_of_known_code_do_not() -> None:
+    assert said(audited(make_pipeline(Nothing(), StandardScaler(), Ridge())))
+    assert not said(audited(make_pipeline(StandardScaler(), KNeighborsRegressor(50))))
+
+
+@pytest.mark.parametrize(("function", "held"), [(neighbours, True), (line, False)])
+def test_of_functions_what_they_refer_to_counts_but_for_the_records_object(function: Any, held: bool) -> None:
+    assert said(audited(lg.FunctionLearner(function, randomised=False))) is held
+
+
+def test_null_what_both_sets_have_alike_is_held_of_nobody() -> None:
+    """All numbers are on one grid, of which a model holds every point."""
+
+    class Grid(Centres):
+        def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Grid:
+            super().fit(X, y)
+            self.held_ = np.arange(-50, 51)[:, None] * np.ones(3)
+            return self
+
+    X = np.random.default_rng(1).integers(-50, 51, (2 * N, 3)).astype(float)
+    y = X[:, 0] + np.random.default_rng(2).normal(size=2 * N)
+    settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
+    assert not said(audit(Grid("means"), train=(X[:N], y[:N]), holdout=(X[N:], y[N:]), settings=settings))
