@@ -31,10 +31,10 @@ COMMAND = typer.main.get_command(command_line.app)
 LONGEST = 30.0
 """Seconds that a command or a call may take."""
 
-MARKER = re.compile(r"zq\w*|7319\.47\d*", re.I)
-"""What is in cells and ids, and nowhere else."""
+MARKER = re.compile(r"(?<![a-z0-9+])zq\w*|7319\.47\d*", re.I)
+"""What is in cells and ids, and nowhere else; within a longer word it is part of a key or a checksum."""
 
-CLASS = re.compile(r"kq\w*", re.I)
+CLASS = re.compile(r"(?<![a-z0-9+])kq\w*", re.I)
 """Classes and groups, which a report names and an error does not."""
 
 FOREIGN = re.compile(
