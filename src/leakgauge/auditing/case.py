@@ -194,6 +194,21 @@ class Case(Outline):
         return edges_tell(self)
 
     @cached_property
+    def looked_into(self) -> Model:
+        """The audited model where it is an estimator, else one of the learner.
+
+        Raises:
+            DataError: none can be trained.
+            ModelError: the same.
+        """
+        model = self.what.model
+        return (
+            model
+            if model is not None and hasattr(model, "estimator")
+            else trained(self.learner, self.what.train, seed=0).model
+        )
+
+    @cached_property
     def holds_records(self) -> bool:
         """Whether code that is not known holds training records, of which outputs may tell which they are."""
         return holds_records(self)

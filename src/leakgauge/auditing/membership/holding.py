@@ -19,7 +19,7 @@ from leakgauge.models.sklearn import STEADY, parts_of
 from leakgauge.records import Records
 from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.training import SklearnLearner
-from leakgauge.training.learners import innermost, of_other_code, trained
+from leakgauge.training.learners import innermost, of_other_code
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -51,15 +51,13 @@ def holds_records(case: Case) -> bool:
     columns = list(candidates.features[:, numeric].T.astype(np.float64))
     if not candidates.schema.classes:
         columns.append(candidates.labels.astype(np.float64))
-    model: Any = getattr(case.what.model, "estimator", None)
     try:
-        if model is None:
-            model = trained(case.what.learner, case.what.train, seed=0).model
+        model = case.looked_into
     except (DataError, ModelError):
         return False
     known = [_Own(one, case.is_member) for one in columns if np.isfinite(one).any()]
     left = MOST_HELD
-    for place in walk(model, None, lambda place: not isinstance(place.value, Records)):
+    for place in walk(getattr(model, "estimator", model), None, lambda place: not isinstance(place.value, Records)):
         if not isinstance(place.value, np.ndarray) or (parts and not any(map(_is_own, place.holder))):
             continue
         left -= place.value.size
