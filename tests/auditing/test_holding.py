@@ -16,10 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import leakgauge as lg
-from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit, plan
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import LEFT_OUT_MEASURES
+from leakgauge.membership import without
 from leakgauge.models import FunctionRegression, Model
 from leakgauge.records import Records
 
@@ -152,3 +153,25 @@ def test_null_what_both_sets_have_alike_is_held_of_nobody() -> None:
     y = X[:, 0] + np.random.default_rng(2).normal(size=2 * N)
     settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
     assert not said(audit(Grid("means"), train=(X[:N], y[:N]), holdout=(X[N:], y[N:]), settings=settings))
+
+
+def shuffled(records: Records, seed: int) -> Model:
+    """A line whose level is that of some records, drawn by the seed."""
+    some = np.random.default_rng(seed).permutation(len(records)) < len(records) // 2
+    model, level = Ridge().fit(records.features, records.labels), records.labels[some].mean()
+    return FunctionRegression(lambda rows: np.asarray(model.predict(rows)) + level, records.schema)
+
+
+def test_functions_that_train_with_random_numbers_are_asked_about_all_outputs() -> None:
+    result = audited(lg.FunctionLearner(shuffled))
+    assert "influence" in [one.name for one in result.attacks]
+
+
+@pytest.mark.parametrize(("most", "told"), [(4 * N, False), (N, True)])
+def test_nothing_of_other_code_passes_without_it(monkeypatch: pytest.MonkeyPatch, most: int, told: bool) -> None:
+    for module in (plan, without):
+        monkeypatch.setattr(module, "MOST_TRAINED_EACH", most)
+    result = audited(lg.FunctionLearner(shuffled))
+    reasons = [one.reason for one in result.findings if one.measure in LEFT_OUT_MEASURES.values()]
+    assert any("influence" in one for one in reasons) is told
+    assert (result.verdict is Verdict.CANNOT_TELL) or not told
