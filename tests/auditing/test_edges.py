@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -33,8 +36,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.edges import jump_askew
+from leakgauge.auditing.membership.edges import _told, jump_askew
 from leakgauge.auditing.membership.findings import LEFT_OUT_MEASURES
+from leakgauge.errors import ModelError
+from leakgauge.models.access import RegressionAccess
 from leakgauge.models.sklearn import edges_tell
 
 TOLD = "places where outputs change"
@@ -303,6 +308,7 @@ def test_whole_numbers_are_moved_to_whole_numbers(kind: str, told: bool) -> None
         (make_pipeline(PCA(), RandomForestClassifier(30, max_depth=1, random_state=0)), True),
         (make_pipeline(StandardScaler(), RandomForestClassifier(30, max_depth=1, random_state=0)), False),
         (make_pipeline(PCA(), RandomForestClassifier(5, max_depth=1, random_state=0)), False),
+        (CalibratedClassifierCV(make_pipeline(PCA(), RandomForestClassifier(30, max_depth=1, random_state=0))), True),
     ],
 )
 def test_many_trees_behind_steps_that_mix_columns(model: Any, told: bool) -> None:
@@ -313,6 +319,63 @@ def test_many_trees_behind_steps_that_mix_columns(model: Any, told: bool) -> Non
     settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
     result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings)
     assert (TOLD in said(result)) is told
+
+
+def test_nor_do_bins_or_labels_hide_those_thresholds() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4)).round(1)  # numbers that several have
+    y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+    model = make_pipeline(PCA(), RandomForestClassifier(30, max_depth=1, random_state=0))
+    rule = ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None)
+    for outputs in ("binned", "labels"):
+        settings = Settings(n_shadows=8, n_influence=0, released=outputs, bin_width=0.1, rule=rule)
+        result = audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings)
+        assert TOLD in said(result), outputs
+
+
+def test_null_one_number_among_categories_is_no_other_column() -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=400), "town": rng.choice(["a", "b"], 400)})
+    y = (X.x + rng.normal(size=400) > 0).astype(int)
+    columns = make_column_transformer((OneHotEncoder(), ["town"]), (StandardScaler(), ["x"]))
+    model = make_pipeline(columns, RandomForestClassifier(30, max_depth=1, random_state=0))
+    settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
+    assert not said(audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings))
+
+
+def test_gaps_and_refused_records_hide_no_jumps() -> None:
+    X, y = numbers()
+    model = Hidden("axes").fit(X[:200], y[:200])
+    highest = float(np.quantile(X[:, 0], 0.8))
+
+    def shy(rows: NDArray[Any]) -> NDArray[Any]:
+        if (rows[:, 0] > highest).any():
+            raise ModelError("no such records")
+        return model.predict(np.nan_to_num(rows))[:, None]
+
+    X[np.random.default_rng(1).random(X.shape) < 0.3] = np.nan
+    told = partial(_told, _Asked(shy), 0)
+    assert jump_askew(told, X, np.arange(4), np.random.default_rng(0))
+
+
+def test_null_a_model_that_refuses_all_that_is_moved() -> None:
+    X, y = numbers()
+    seen, model = {row.tobytes() for row in X}, Hidden("axes").fit(X[:200], y[:200])
+
+    def shy(rows: NDArray[Any]) -> NDArray[Any]:
+        if any(row.tobytes() not in seen for row in rows):
+            raise ModelError("no such records")
+        return model.predict(rows)[:, None]
+
+    assert not jump_askew(partial(_told, _Asked(shy), 0), X, np.arange(4), np.random.default_rng(0))
+
+
+@dataclass
+class _Asked(RegressionAccess):
+    function: Callable[[NDArray[Any]], NDArray[Any]]
+
+    def predict(self, X: NDArray[Any]) -> NDArray[Any]:
+        return self.function(X)[:, 0]
 
 
 @pytest.mark.parametrize(("width", "told"), [(0.05, True), (1e-5, False)])

@@ -19,6 +19,7 @@ import leakgauge as lg
 from leakgauge.auditing import AuditResult, ReleaseRule, Settings, Verdict, audit, plan
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.membership import holding
 from leakgauge.auditing.membership.findings import LEFT_OUT_MEASURES
 from leakgauge.membership import without
 from leakgauge.models import FunctionRegression, Model
@@ -175,3 +176,43 @@ def test_nothing_of_other_code_passes_without_it(monkeypatch: pytest.MonkeyPatch
     reasons = [one.reason for one in result.findings if one.measure in LEFT_OUT_MEASURES.values()]
     assert any("influence" in one for one in reasons) is told
     assert (result.verdict is Verdict.CANNOT_TELL) or not told
+
+
+class Prickly(Centres):
+    """Keeps something of which no attribute can be asked for."""
+
+    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Prickly:
+        super().fit(X, y)
+        self.held_ = _Thorn()  # type: ignore[assignment]
+        return self
+
+
+class _Thorn:
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError("a secret")
+
+
+def test_what_cannot_be_looked_through_does_not_pass() -> None:
+    result = audited(Prickly("means"))
+    assert said(result)
+    assert "a secret" not in result.summary()
+
+
+def test_nor_what_holds_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not said(audited(Centres("means")))
+    monkeypatch.setattr(holding, "MOST_HELD", 100)
+    assert said(audited(Centres("means")))
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_modules_are_looked_through(held: bool) -> None:
+    torch = pytest.importorskip("torch")
+
+    def network() -> Any:
+        module = torch.nn.Linear(3, 1)
+        rows = torch.as_tensor(people()[0][: N // 4]) if held else torch.zeros(50, 3)
+        module.register_buffer("centres", rows.double())
+        return module
+
+    learner = lg.TorchLearner(network, loss="squared-error", n_epochs=1)
+    assert said(audited(learner)) is held

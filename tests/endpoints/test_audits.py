@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
+from sklearn.decomposition import PCA
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -342,3 +344,30 @@ def test_a_subject_that_was_not_opened_is_not_taken_for_its_learner(serve, serve
         released_model(what, SETTINGS)
     assert what.name == "127.0.0.1"
     assert audit_subject(what, SETTINGS).description.model == "127.0.0.1"
+
+
+class Askew(ClassifierMixin, BaseEstimator):
+    """Trees on principal components, in code that is not known."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.model_ = make_pipeline(PCA(), RandomForestClassifier(30, max_depth=1, random_state=0)).fit(X, y)
+        return self
+
+    def predict_proba(self, X):
+        return self.model_.predict_proba(X)
+
+    def predict(self, X):
+        return self.model_.predict(X)
+
+
+def test_whether_outputs_jump_is_asked_of_the_learner_and_costs_no_queries(serve, servers):
+    X = np.random.default_rng(1).normal(size=(2 * N, 3))
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(ill=np.where(X[:, 0] > 0.2 * X[:, 1], "yes", "no"))
+    model = Askew().fit(table[["a", "b", "c"]][:N], table.ill[:N])
+    server = serve(servers.mlflow(model.predict_proba))
+    settings = replace(SETTINGS, rule=lg.ReleaseRule(dtp=None))
+    given = {"train": table[:N], "holdout": table[N:], "target": "ill"}
+    result = lg.audit(lg.Endpoint(server.url), **given, learner=Askew(), settings=settings)
+    assert any("places where outputs change" in one.reason for one in result.findings)
+    assert server.rows.total() == 440

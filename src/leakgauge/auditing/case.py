@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.edges import edges_tell
+from leakgauge.auditing.membership.edges import edges_tell, jumps
 from leakgauge.auditing.membership.holding import holds_records
 from leakgauge.auditing.membership.nearby import nearby, steadiness, unseen_categories
 from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_models_without, wants_shadows
@@ -190,8 +190,13 @@ class Case(Outline):
 
     @cached_property
     def edges_tell(self) -> bool:
-        """Whether outputs may tell more by where they change than by what they are: scores, or training records."""
+        """Whether labels, or bins, may tell more by where they change than by what they are."""
         return edges_tell(self)
+
+    @cached_property
+    def jumps(self) -> bool:
+        """Whether outputs jump where no column has a threshold, of code or trees that are not looked into."""
+        return jumps(self)
 
     @cached_property
     def looked_into(self) -> Model:

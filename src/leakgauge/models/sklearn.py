@@ -118,7 +118,18 @@ def edges_tell(estimator: Any) -> bool:
 
 def has_trees(estimator: Any) -> bool:
     """Whether some part of it predicts by trees, whose thresholds lie at numbers of records or halfway between two."""
-    return any(_is_one_of(TREES, part) for part in _leaves(estimator))
+    return bool(tree_parts(estimator))
+
+
+def tree_parts(estimator: Any) -> list[Any]:
+    """Its parts that predict by trees."""
+    return [part for part in _leaves(estimator) if _is_one_of(TREES, part)]
+
+
+def is_of_other_code(part: Any) -> bool:
+    """Whether something that is fitted is of code that is not known: none of `STEADY`, and not ours."""
+    known = (*STEADY, "leakgauge")
+    return hasattr(part, "fit") and not isinstance(part, type) and type(part).__module__.partition(".")[0] not in known
 
 
 def _is_one_of(names: Collection[str], part: Any) -> bool:
@@ -129,7 +140,7 @@ def _is_line(part: Any) -> bool:
     """Whether settings of trees, or a network, make them lines, or pieces of lines."""
     settings = part.get_params(deep=False) if hasattr(part, "get_params") else {}
     lines = settings.get("linear_tree") or settings.get("linear_trees")
-    return bool(lines) or "gblinear" in (settings.get("booster"),) or settings.get("activation") == "identity"
+    return bool(lines) or settings.get("booster") == "gblinear" or settings.get("activation") == "identity"
 
 
 def own_settings(estimator: Any) -> list[float] | None:

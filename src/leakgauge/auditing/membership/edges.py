@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.models import AnswerKind, LabelAccess, Model, answers
 from leakgauge.models.endpoints import RemoteModel
 from leakgauge.models.sklearn import edges_tell as estimators_tell
-from leakgauge.models.sklearn import has_trees, predicts_by_other_code, steps_of
+from leakgauge.models.sklearn import has_trees, parts_of, predicts_by_other_code, tree_parts
 from leakgauge.reconstruction import extract_linear
 from leakgauge.records.columns import FLOATS, INTEGERS
 from leakgauge.streams import AuditStream
@@ -57,36 +59,93 @@ all are taken for such."""
 
 
 def edges_tell(case: Case) -> bool:
-    """Whether outputs may tell more by where they change than by what they are: scores, or training records.
+    """Whether labels, or bins, may tell more by where they change than by what they are: scores, or training records.
 
-    Labels and bins of all models change somewhere. Outputs of code that is not known may jump: it is asked. So is a
-    network, or a function without a learner, whether it answers as the line that follows from its labels.
+    Of a network, or a function without a learner, it is asked whether it answers as the line that follows from its
+    labels.
     """
-    columns, settings, what = case.candidates.schema.columns, case.settings, case.what
-    floats = np.array([not one.is_categorical and one.dtype in FLOATS for one in columns])
-    moves = np.array([not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in columns])
-    if case.given.only_scores or not moves.any():
+    settings, subject = case.settings, _Subject.of(case)
+    labels = case.kind is AnswerKind.LABELS
+    binned = settings.released is ReleasedOutputs.BINNED and settings.bin_width > FINEST_BINS
+    if not (labels or binned) or case.given.only_scores or not len(subject.numbers):
         return False
-    learner = None if what.learner is None else innermost(what.learner)
-    estimator = getattr(what.model, "estimator", None) or getattr(learner, "estimator", None)
-    own = predicts_by_other_code(estimator) if estimator is not None else learner is not None and of_other_code(learner)
-    trees = isinstance(learner, TreeLearner) if estimator is None else not own and has_trees(estimator)
-    remote, labels = isinstance(what.model, RemoteModel), case.kind is AnswerKind.LABELS
-    if labels and trees and _has_numbers_of_one(case, np.flatnonzero(moves)):
+    if labels and subject.trees and _has_numbers_of_one(case, subject.numbers):
         return True
-    if labels or (settings.released is ReleasedOutputs.BINNED and settings.bin_width > FINEST_BINS):
-        if own or estimator is not None:
-            return own or estimators_tell(estimator)
-        return labels and not remote and bool(moves.all()) and _is_line(case)
-    mixes = trees and estimator is not None and len(steps_of(estimator)) > 1 and not _are_read(steps_of(estimator)[-1])
-    whole = not floats.any()
-    return (own or mixes) and not remote and _jumps(case, np.flatnonzero(moves if whole else floats), whole=whole)
+    if subject.own or subject.estimator is not None:
+        return subject.own or estimators_tell(subject.estimator)
+    known = isinstance(case.what.model, RemoteModel) and case.what.learner is None
+    only_numbers = len(subject.numbers) == len(case.candidates.schema.columns)
+    return labels and not known and only_numbers and _is_line(case)
 
 
-def _are_read(trees: Any) -> bool:
-    """Whether its thresholds are looked at one by one, whatever is done to the records before."""
-    n_trees = getattr(trees, "n_estimators", None) or getattr(trees, "max_iter", None) or 1
-    return type(trees).__module__.startswith("sklearn.") and n_trees <= FEW_TREES
+def jumps(case: Case) -> bool:
+    """Whether outputs jump where no column has a threshold, of code that is not known, or of trees behind other steps.
+
+    Thresholds of few trees are looked at one by one, wherever they are. A model that answers about no record that is
+    moved says nothing in this way.
+    """
+    subject = _Subject.of(case)
+    mixes = subject.trees and _has_steps(subject.estimator) and not _are_read(subject.estimator)
+    if case.given.only_scores or not (subject.own or mixes):
+        return False
+    is_float = np.array([one.dtype in FLOATS for one in case.candidates.schema.columns])[subject.numbers]
+    floats, whole = subject.numbers[is_float], subject.numbers[~is_float]
+    moved = floats if len(floats) > 1 or (len(floats) == 1 and len(whole) < 2) else whole
+    if not len(moved) or (len(moved) == 1 and not subject.own):  # by one column steps that mix several are not seen
+        return False
+    rng = AuditStream.NEARBY.generator(case.settings.seed)
+    try:
+        model = _model(case)
+    except (DataError, ModelError):  # nor can shadow models be trained then
+        return False
+    told = partial(_told, model, len(case.what.train.schema.classes))
+    return jump_askew(told, case.candidates.features, moved, rng, whole=moved is whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """What is known of a subject.
+
+    Args:
+        numbers: places of columns of numbers, which can be moved.
+        estimator: the audited one, or the learner's; ``None`` where there is none.
+        own: whether there is a learner that predicts by code that is not known.
+        trees: whether it predicts by trees that are known.
+    """
+
+    numbers: Indices
+    estimator: Any
+    own: bool
+    trees: bool
+
+    @classmethod
+    def of(cls, case: Case) -> _Subject:
+        """From what is given."""
+        what = case.what
+        numbers = [not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in case.candidates.schema.columns]
+        learner = None if what.learner is None else innermost(what.learner)
+        estimator = getattr(what.model, "estimator", None) or getattr(learner, "estimator", None)
+        if estimator is None:
+            own, trees = learner is not None and of_other_code(learner), isinstance(learner, TreeLearner)
+        else:
+            own = predicts_by_other_code(estimator)
+            trees = not own and has_trees(estimator)
+        return cls(np.flatnonzero(numbers), estimator, own, trees)
+
+
+def _has_steps(estimator: Any) -> bool:
+    """Whether some part of an estimator makes other columns of those that it is given."""
+    return estimator is not None and any(hasattr(type(part), "transform") for part in parts_of(estimator))
+
+
+def _are_read(estimator: Any) -> bool:
+    """Whether thresholds of all its trees are looked at one by one, whatever is done to the records before."""
+
+    def few(part: Any) -> bool:
+        n_trees = getattr(part, "n_estimators", None) or getattr(part, "max_iter", None) or 1
+        return type(part).__module__.startswith("sklearn.") and n_trees <= FEW_TREES
+
+    return all(few(part) for part in tree_parts(estimator))
 
 
 def _has_numbers_of_one(case: Case, moved: Indices) -> bool:
@@ -95,14 +154,19 @@ def _has_numbers_of_one(case: Case, moved: Indices) -> bool:
     return any(of_one_unit(features[:, column], units).mean() >= LEAST_OF_ONE for column in moved)
 
 
-def _jumps(case: Case, moved: Indices, *, whole: bool) -> bool:
-    """Whether outputs jump where no column has a threshold, as some numbers are moved; not if they are not answered."""
-    n_classes, rng = len(case.what.train.schema.classes), AuditStream.NEARBY.generator(case.settings.seed)
-    features = case.candidates.features
-    with suppress(DataError, ModelError):
-        model = _model(case)
-        return jump_askew(lambda queries: answers(model, queries, n_classes), features, moved, rng, whole=whole)
-    return False
+def _told(model: Model, n_classes: int, queries: Floats) -> Floats:
+    """What a model answers, row by row where it does not answer all; NaN of those that it refuses."""
+    try:
+        return answers(model, queries, n_classes)
+    except (DataError, ModelError):
+        refused = np.full((1, max(1, n_classes)), np.nan)
+
+    def one(row: Floats) -> Floats:
+        with suppress(DataError, ModelError):
+            return answers(model, row[None], n_classes)
+        return refused
+
+    return np.concatenate([one(row) for row in queries])
 
 
 def jump_askew(
@@ -116,33 +180,35 @@ def jump_askew(
     """Whether outputs jump between records, and mostly where a step in any of several columns is over the edge.
 
     Args:
-        told: log-probabilities, or values, about queries ``[q, k]``.
+        told: log-probabilities, or values, about queries ``[q, k]``; NaN of those that are refused.
         features: of the records ``[n, d]``.
         moved: columns of numbers that are moved.
         rng: draws pairs of records.
         whole: whether they are moved to whole numbers.
     """
-    known = np.flatnonzero(np.isfinite(features[:, moved]).all(axis=1))
-    if not len(moved) or not len(known):
+    if not len(moved):
         return False
-    one, other = features[rng.choice(known, (2, N_WAYS))].astype(np.float64)
+    one, other = features[rng.integers(0, len(features), (2, N_WAYS))].astype(np.float64)
     way = np.zeros_like(one)
     shares = (1.0,) if whole else SHARES
-    way[:, moved] = (other - one)[:, moved] * np.resize(shares, N_WAYS)[:, None]
+    way[:, moved] = np.nan_to_num((other - one)[:, moved] * np.resize(shares, N_WAYS)[:, None])  # gaps stay
 
     def at(places: Floats) -> Floats:
         if whole:
             places = places.copy()
             places[:, moved] = np.round(places[:, moved])
         found = np.asarray(told(places), dtype=np.float64)
-        return np.nan_to_num(np.exp(found) if found.shape[1] > 1 else found)
+        return np.nan_to_num(np.exp(found) if found.shape[1] > 1 else found, nan=np.nan)
 
     def apart(some: Floats, others: Floats) -> Floats:
         return np.asarray(np.abs(some - others).max(axis=-1))
 
     low, high = np.zeros((N_WAYS, 1)), np.ones((N_WAYS, 1))
     before, after = at(one), at(one + way)
-    least = LEAST_JUMP * float(before.std(axis=0).max())
+    answered = before[np.isfinite(before).all(axis=1)]
+    if len(answered) < FEWEST_JUMPS:
+        return False
+    least = LEAST_JUMP * float(answered.std(axis=0).max())
     for _ in range(N_HALVES):  # towards the larger change
         middle = (low + high) / 2
         between = at(one + middle * way)
@@ -179,5 +245,6 @@ def _is_line(case: Case) -> bool:
 
 
 def _model(case: Case) -> Model:
-    """The audited one, or one of the learner."""
-    return case.what.model or case.looked_into
+    """The audited one, or one of the learner, where queries to it cost something."""
+    model = case.what.model
+    return case.looked_into if model is None or isinstance(model, RemoteModel) else model

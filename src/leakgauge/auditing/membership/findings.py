@@ -669,14 +669,14 @@ def left_out_finding(
             "or its training records; attacks by them are not carried out"
         )
         remedy = (
-            "audit the model with its probabilities: if it passes so, labels alone are no worse; or release trees"
+            "audit the model with its probabilities: if it passes so, labels alone are no worse"
             if answers == AnswerKind.LABELS
             else "release all digits, or use a model of a known library, or one whose outputs do not jump"
         ) + "; or let the release rule name the attacks that suffice (rule.attacks)"
     elif rule.attacks is None and HELD in lacking:
         reason = (
-            "the model holds training records, in code that is not known, and outputs may tell which; attacks on these "
-            "are not carried out"
+            "the model holds training records, or more than is looked through, in code that is not known, and outputs "
+            "may tell which; attacks on these are not carried out"
         )
         remedy = (
             "use a model of a known library, or one that keeps no training records; or let the release rule name the "

@@ -7,7 +7,7 @@ others are chosen, so that no attack by outputs without it finds which they are,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import FEWEST
 from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting.walking import walk
-from leakgauge.models.sklearn import STEADY, parts_of
+from leakgauge.models.sklearn import is_of_other_code, parts_of
 from leakgauge.records import Records
 from leakgauge.records.columns import FLOATS, INTEGERS
-from leakgauge.training import SklearnLearner
+from leakgauge.training import SklearnLearner, TorchLearner
 from leakgauge.training.learners import innermost, of_other_code
 
 if TYPE_CHECKING:
@@ -35,43 +35,40 @@ EXACT, SINGLE = 1e-9, 2.0**-22
 
 
 def holds_records(case: Case) -> bool:
-    """Whether code that is not known holds numbers of at least `FEWEST` of its training records.
+    """Whether code that is not known, or a PyTorch module, holds numbers of at least `FEWEST` of its training records.
 
     They are looked for column by column, as they are and scaled to mean 0 and variance 1, among those that one record
-    alone has, in the audited model, or one of the learner.
+    alone has, in the audited model, or one of the learner. A model that holds more than `MOST_HELD` numbers, or that
+    cannot be looked through, may hold them.
     """
     candidates = case.candidates
     if case.what.learner is None or case.given.only_scores:
         return False
     learner = innermost(case.what.learner)
     parts = parts_of(learner.estimator) if isinstance(learner, SklearnLearner) else []
-    if not (any(map(_is_own, parts)) if parts else of_other_code(learner)):
+    module = isinstance(learner, TorchLearner)
+    if not (any(map(is_of_other_code, parts)) if parts else module or of_other_code(learner)):
+        return False
+    try:
+        model = case.looked_into
+    except (DataError, ModelError):  # nor can shadow models be trained then
         return False
     numeric = [not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in candidates.schema.columns]
     columns = list(candidates.features[:, numeric].T.astype(np.float64))
     if not candidates.schema.classes:
         columns.append(candidates.labels.astype(np.float64))
-    try:
-        model = case.looked_into
-    except (DataError, ModelError):
-        return False
     known = [_Own(one, case.is_member) for one in columns if np.isfinite(one).any()]
     left = MOST_HELD
-    for place in walk(getattr(model, "estimator", model), None, lambda place: not isinstance(place.value, Records)):
-        if not isinstance(place.value, np.ndarray) or (parts and not any(map(_is_own, place.holder))):
-            continue
-        left -= place.value.size
-        if left < 0:
-            break
-        if any(one.among(values) for values in _columns(place.value) for one in known):
-            return True
+    try:
+        for place in walk(getattr(model, "estimator", model), None, lambda one: not isinstance(one.value, Records)):
+            if not isinstance(place.value, np.ndarray) or (parts and not any(map(is_of_other_code, place.holder))):
+                continue
+            left -= place.value.size
+            if left < 0 or any(one.among(values) for values in _columns(place.value) for one in known):
+                return True
+    except Exception:  # attributes of the user's may raise anything at all
+        return True
     return False
-
-
-def _is_own(part: Any) -> bool:
-    """Whether it is an estimator of code that is not known."""
-    known = (*STEADY, "leakgauge")
-    return hasattr(part, "fit") and not isinstance(part, type) and type(part).__module__.partition(".")[0] not in known
 
 
 def _columns(held: Floats) -> Iterator[Floats]:

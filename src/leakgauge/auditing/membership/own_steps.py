@@ -25,6 +25,7 @@ from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.sums import LARGEST_LOG, MOST_GUESSED, Sum
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
+from leakgauge.models.sklearn import is_of_other_code
 
 N_ASKED = 50
 """Candidates whose numbers are moved or taken away, evenly spread: each group that a step knows may have its own."""
@@ -53,12 +54,7 @@ MOST_DEPTH = 20
 
 def is_own(part: Any) -> bool:
     """Whether it is a step of other code than scikit-learn's and ours."""
-    kind = type(part)
-    return (
-        not isinstance(part, type)
-        and all(hasattr(part, name) for name in ("fit", "transform", "get_params"))
-        and kind.__module__.partition(".")[0] not in ("sklearn", "leakgauge")
-    )
+    return is_of_other_code(part) and hasattr(part, "transform") and hasattr(part, "get_params")
 
 
 def scores_of_own(step: Any, seen: RecordsSeen, columns: Flags, n_train: int) -> Floats:

@@ -85,7 +85,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         models_without=shadows_possible and (case.without_each is not None or case.lacks_models_without_each),
     )
     possible = [one.name for one in by_default if not one.knows_members or learns(case)]
-    if case.edges_tell and case.learned == case.settings.release:
+    if (case.edges_tell and case.learned == case.settings.release) or case.jumps:
         possible.append(EDGES)
     if case.kind is not AnswerKind.LABELS and case.holds_records:
         possible.append(HELD)
