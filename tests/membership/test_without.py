@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
 from sklearn.ensemble import (
     BaggingClassifier,
@@ -32,12 +32,13 @@ from sklearn.neighbors import (
 )
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.tree import DecisionTreeRegressor
 
 from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing.finding import Verdict
+from leakgauge.defences import Binning
 from leakgauge.errors import ModelError
 from leakgauge.membership import MembershipEvidence, everyone_as_target, influences
 from leakgauge.membership import without as planning
@@ -663,6 +664,60 @@ def test_an_audit_of_many_records_fails_by_neighbours(monkeypatch):
     )  # fmt: skip
     failed = [one.measure for one in result.findings if one.verdict is Verdict.FAILS and "advantage, " in one.measure]
     assert failed == ["membership advantage, Influence (all outputs)"]
+
+
+def rare_categories(n, seed):
+    """Two numbers, and two columns of 40 categories each, some of which few records have."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, 2)), np.minimum(rng.geometric(0.12, size=(n, 2)), 40)])
+    return X, (X[:, 0] + rng.logistic(size=n) > 0).astype(int)
+
+
+RARE = make_pipeline(
+    make_column_transformer((OneHotEncoder(handle_unknown="ignore"), [2, 3]), remainder="passthrough"),
+    LogisticRegression(max_iter=500),
+)
+
+
+@pytest.mark.parametrize("model", [make_pipeline(StandardScaler(), LogisticRegression()), Ridge(), RARE])
+def test_few_outputs_of_a_linear_model_say_all(model, monkeypatch):
+    """An attack is as strong as by all outputs, and each category is asked about."""
+    X, y = rare_categories(900, 0)
+    records = Records.from_arrays(X, X[:, 0] + y if isinstance(model, Ridge) else y)
+    subsets = balanced_subsets(900, 450, 12, np.random.default_rng(0))
+    learner = SklearnLearner(model)
+    table = train(learner, records, subsets, X, seed=0)
+    few = PlannedWithout.of(learner, records, records.units, 450, 0)
+    n_numbers = 1 + (2 + len(np.unique(X[:, 2])) + len(np.unique(X[:, 3])) if model is RARE else 4)
+    n_asked = max(planning.FEWEST_OUTPUTS, planning.OUTPUTS_A_NUMBER * (n_numbers - 2 * (model is RARE)))
+    assert len(few.asked) == n_asked < 900
+    np.testing.assert_array_equal(few.jobs[0].queries, X[few.asked])
+    if model is RARE:
+        assert all(set(X[few.asked, column]) == set(X[:, column]) for column in (2, 3))
+    monkeypatch.setattr(planning, "MAX_COLUMNS", 0)
+    whole = PlannedWithout.of(learner, records, records.units, 450, 0)
+    np.testing.assert_array_equal(whole.asked, np.arange(900))
+    found = [
+        everyone_as_target(table, records.labels, influences.ATTACK, features=X, models_without=one.train(HERE))
+        for one in (few, whole)
+    ]
+    assert found[0].advantage.value == pytest.approx(found[1].advantage.value, abs=0.004)
+    assert found[0].advantage.value > 0.02
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Binning(0.1).apply(SklearnLearner(LogisticRegression())),
+        SklearnLearner(GaussianNB()),
+        SklearnLearner(VotingClassifier([("line", LogisticRegression()), ("bayes", GaussianNB())], voting="soft")),
+    ],
+)
+def test_all_are_asked_where_few_say_less(learner):
+    """Rounding is each output's own; other models' outputs are not spanned by columns."""
+    X, y = rare_categories(600, 1)
+    records = Records.from_arrays(X, y)
+    np.testing.assert_array_equal(PlannedWithout.of(learner, records, records.units, 300, 0).asked, np.arange(600))
 
 
 class UnknownKernel(KernelRidge):

@@ -14,19 +14,23 @@ time and outputs may add up.
 Of more than `MAX_RECORDS` records only nearest neighbours are looked at, block by block of records that are near each
 other; what records add to outputs in other blocks is not seen.
 
+Outputs of a linear model lie in a space of as many dimensions as it has numbers: few candidates, that say most of it,
+are asked about, so that the models without each cost little. Where outputs are rounded, or noise is added, more say
+more.
+
 A record moves the rest, too, but mostly less. Nothing of this treats members and non-members differently: an attack by
 outputs that are less exact finds less, and nothing where there is nothing to find.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve
+from scipy.linalg import eigh, solve
 from scipy.special import log_softmax
 from sklearn.base import clone
 
@@ -50,10 +54,23 @@ from leakgauge.training import (
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.closed_form import ClosedForm, Ready, dense
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, RadiusNeighbours, TiedNeighbours
+from leakgauge.training.engines.stateless import Given
 from leakgauge.training.learners import PostProcessedLearner, innermost, of_other_code
 
 MAX_OUTPUTS = 2000
 """Looked at of more records than this, at most; of fewer records twice as many."""
+
+OUTPUTS_A_NUMBER = 4
+"""Looked at of linear models for each number of theirs: with 2 and more attacks were as strong as with all."""
+
+FEWEST_OUTPUTS = 200
+"""Looked at of linear models of few numbers."""
+
+MAX_COLUMNS = 1000
+"""Of a linear model, for which those outputs are chosen."""
+
+SAME_DIRECTION = 1e-10
+"""Of the largest eigenvalue of products of columns: below, rounding could be all that there is."""
 
 MAX_NUMBERS = 20_000_000
 """Outputs of all models without a record, at most: seconds, and some hundred megabytes."""
@@ -85,6 +102,9 @@ NEIGHBOURS = tuple(name.rpartition(".")[2] for name in NearestNeighbours.learner
 
 SOLVING = (*(TiedNeighbours() if isinstance(one, NearestNeighbours) else one for one in ENGINES), RadiusNeighbours())
 """Engines, of which some may answer nearly."""
+
+LINEAR = ("sklearn.linear_model", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
+"""Where learners are whose outputs, in log-odds or values, are linear in what they read, if solved for."""
 
 JUMPING = ("sklearn.tree", "sklearn.ensemble", "sklearn.neural_network", "xgboost", "lightgbm", "catboost")
 """Modules of models whose outputs jump, or hang on more than the records."""
@@ -158,8 +178,9 @@ class PlannedWithout:
         if most < len(records):
             asked = np.sort(rng.choice(len(records), max(1, most), replace=False))
         solved = NEIGHBOURS if len(records) > MAX_RECORDS else _SOLVED
+        exact = True
         while isinstance(made := learner.composition, PostProcessedLearner):  # rounded answers say less of influence
-            learner = made.learner
+            learner, exact = made.learner, False
         looking = _Looking(order, asked, len(units) / n_in, seed, solved)
         try:
             parts = list(looking.within(learner, records))
@@ -174,6 +195,9 @@ class PlannedWithout:
         if not parts:
             return None
         machines = tuple(part for part in parts if isinstance(part, KernelMachine))
+        if exact and not machines and (chosen := _spanning(jobs, np.argsort(order), most, rng)) is not None:
+            asked, queries = chosen, np.argsort(order)[chosen]
+            jobs = tuple(replace(job, queries=job.records.features[queries]) for job in jobs)
         return cls(jobs, machines, rows[asked], rows, units.of_row)
 
     @classmethod
@@ -222,6 +246,39 @@ class PlannedWithout:
         if beside:  # many
             answers = answers.astype(np.float32)
         return ModelsWithout(answers, self.asked, self.left_out, self.of_row, beside)
+
+
+def _spanning(jobs: Sequence[Job], places: Indices, most: int, rng: np.random.Generator) -> Indices | None:
+    """Candidates ``[J]`` whose outputs of linear models say all others; ``None`` of other models.
+
+    Drawn by their leverage, as for a least-squares problem that fewer rows are to stand for: at random, rows of rare
+    categories would be missing.
+
+    Args:
+        jobs: that leave out each record.
+        places: where each candidate is among their records ``[n]``.
+        most: candidates that may be asked about.
+        rng: draws them.
+
+    Source: Drineas, Mahoney and Muthukrishnan 2006 (regression on rows sampled by their leverage).
+    """
+    matrices = list[Floats]()
+    for job in jobs:
+        case = getattr(plan(job, engines=SOLVING).prepared, "case", None)
+        if not isinstance(case, Given) or not _named_in_full(case.estimator).startswith(LINEAR):
+            return None
+        if sum(one.shape[1] for one in matrices) + case.matrix.shape[1] > MAX_COLUMNS:
+            return None
+        matrices.append(dense(case.matrix)[places])
+    n = len(matrices[0])
+    matrix = np.column_stack([*matrices, np.ones(n)])
+    matrix /= np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float64).tiny)
+    values, vectors = eigh(matrix.T @ matrix)
+    spanned = values > SAME_DIRECTION * values[-1]
+    leverages = ((matrix @ vectors[:, spanned]) ** 2 / values[spanned]).sum(axis=1)
+    wanted = min(n, most, max(FEWEST_OUTPUTS, OUTPUTS_A_NUMBER * int(spanned.sum())))
+    with np.errstate(divide="ignore"):
+        return np.sort(np.argsort(rng.exponential(size=n) / leverages, kind="stable")[:wanted])
 
 
 def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
@@ -449,6 +506,10 @@ def _named(estimator: Any) -> list[Any]:
 def _kind(estimator: Any) -> str:
     """The name of a class of scikit-learn's; empty for others, which may be anything under the same name."""
     return type(estimator).__name__ if type(estimator).__module__.startswith("sklearn.") else ""
+
+
+def _named_in_full(estimator: Any) -> str:
+    return f"{type(estimator).__module__}.{type(estimator).__name__}"
 
 
 def _fits_kernel(estimator: Any) -> bool:
