@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 
 import jsonschema
@@ -30,7 +31,7 @@ from leakgauge.auditing.document import dump, load, schema
 from leakgauge.auditing.explain import explain_subject as explain
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.properties import measurement as part
-from leakgauge.auditing.properties.findings import findings
+from leakgauge.auditing.properties.findings import findings, of_counting, of_exact_shares
 from leakgauge.auditing.properties.measurement import (
     N_ENSEMBLE,
     N_QUERIES,
@@ -230,6 +231,46 @@ def test_a_pass_needs_games_as_large_as_the_training_set(told):
     assert finding.verdict is Verdict.CANNOT_TELL
     assert "trained on 400 records and the audited model on 800" in finding.reason
     assert "raise records in property_games" in finding.remedy
+
+
+@pytest.mark.parametrize(("fractions", "n"), [((0.42, 0.5), 200), ((0.1, 0.4), 60), ((0.3, 0.6), 2000)])
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.2])
+def test_exact_shares_are_told_more_often_by_as_much_as_they_vary(fractions, n, noise):
+    """Twin by simulation: an attack reads the share with an error, and half of the games are of either frequency."""
+    rng = np.random.default_rng(0)
+    errors = noise * rng.normal(size=(2, 200_000))
+    drawn = np.stack([rng.binomial(n, t, 200_000) / n for t in fractions])
+    deviations = [math.sqrt(t * (1 - t) / n + noise**2) for t in fractions]
+    t0, t1 = fractions
+
+    def right(shares, spreads=(1.0, 1.0)):
+        edge = (t0 * spreads[1] + t1 * spreads[0]) / sum(spreads)
+        read = shares + errors
+        return float(np.mean([read[0] < edge, read[1] >= edge]))
+
+    in_games, exact = right(drawn, deviations), right(np.array(fractions)[:, None])
+    assert of_exact_shares(in_games, fractions, n) == pytest.approx(exact, abs=0.015)
+    assert of_counting(fractions, n) == pytest.approx(
+        float(np.mean([drawn[0] < (t0 + t1) / 2, drawn[1] >= (t0 + t1) / 2])), abs=0.03
+    )
+
+
+def test_a_pass_covers_training_sets_of_exactly_so_many_with_the_property(told):
+    """The share of labels tells 42 from 50 % of 200 records in 95 % of games, if exactly so many have the property."""
+    (bit,) = told.properties
+    clean = dataclasses.replace(bit.games[0], accuracy=Estimate(0.84, 0.812, 0.864, 0.95, "example", 2000))
+    few = dataclasses.replace(bit, fractions=(0.42, 0.5), n_records=200, n_training=200, games=(clean,))
+    (finding,) = findings([few], ReleaseRule(property=0.9))
+    assert finding.verdict is Verdict.CANNOT_TELL
+    assert "of 200 records drawn where 42 or 50 % have the property" in finding.reason
+    assert "an attacker who counted it would predict 87 % of games correctly" in finding.reason
+    assert "further apart" in finding.remedy
+    many = dataclasses.replace(few, n_records=20_000, n_training=20_000)
+    (finding,) = findings([many], ReleaseRule(property=0.9))
+    assert finding.verdict is Verdict.PASSES
+    low = dataclasses.replace(clean, accuracy=Estimate(0.5, 0.47, 0.53, 0.95, "example", 2000))
+    (finding,) = findings([dataclasses.replace(few, games=(low,))], ReleaseRule(property=0.55))
+    assert finding.verdict is Verdict.PASSES
 
 
 def test_a_game_that_was_taken_out_is_missed(told):

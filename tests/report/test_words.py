@@ -451,6 +451,9 @@ def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
     )
     assert "(50 % is chance; more than chance was not shown)" in weak
     assert "With up to 10 % of poisoned records the attack accuracy is at most 70 %; the owner may notice" in weak
+    wrong = properties.property_told(documents.whole(clean=0.33))
+    assert "An attacker without poisoned records, with its guesses reversed, distinguishes whether" in wrong
+    assert "with attack accuracy 67 % (50 % is chance)." in wrong
     assert "The fraction, 33 %, was not estimated from the model: too few records." in weak
     nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_poisoned=None, mitigations=())
     assert "With" not in properties.property_told(nothing_planted)

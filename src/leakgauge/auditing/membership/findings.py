@@ -759,7 +759,7 @@ def rows_finding(
     return _hidden(share, rule, shown, ROWS_MEASURES, reason, remedy)
 
 
-def withheld_failures(found: Sequence[Finding], in_games: Set[str]) -> list[Finding]:
+def withheld_failures(found: Sequence[Finding], in_games: Set[str], *, with_learner: bool) -> list[Finding]:
     """The findings where persons of the two sets have different numbers of rows: attacks on the model fail none.
 
     Rows are drawn so that either set has as many; but of six visits other ones are left than of three, and what
@@ -769,15 +769,14 @@ def withheld_failures(found: Sequence[Finding], in_games: Set[str]) -> list[Find
     Args:
         found: all of an audit.
         in_games: measures of those that games decide.
+        with_learner: whether games were played.
     """
     why = (
         "; but persons of the two sets have different numbers of rows, so that other kinds of rows may be left where "
         "these are made equal, which alone would distinguish members from non-members"
     )
-    remedy = (
-        "give holdout persons with as many rows as training persons have; or give the learner, for models whose "
-        "training persons are drawn at random"
-    )
+    or_games = "; or give the learner, for models whose training persons are drawn at random"
+    remedy = f"give holdout persons with as many rows as training persons have{'' if with_learner else or_games}"
     return [
         replace(one, verdict=Verdict.CANNOT_TELL, reason=one.reason + why, remedy=remedy)
         if one.verdict is Verdict.FAILS and one.measure not in in_games

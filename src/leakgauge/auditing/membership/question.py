@@ -17,6 +17,7 @@ from leakgauge.auditing.influence.question import InfluenceAnswer
 from leakgauge.auditing.membership.changed import MOST_CANDIDATES, MOST_NUMBERS, AskedBeside
 from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
 from leakgauge.auditing.membership.findings import (
+    GAMES_TAIL_MEASURE,
     LEFT_OUT_MEASURES,
     OUTLIER_LEVEL,
     RELEASED_MEASURE,
@@ -611,7 +612,8 @@ def _findings(
     found = [*of(findings), *of(partial(tpr_findings, lost=lost))]
     if rows_differ:
         in_games = {advantage_measure(one.title) for one in part.attacks if one.games is not None}
-        found = withheld_failures(found, in_games | {TPR_MEASURE} if part.n_games else in_games)
+        in_games |= {TPR_MEASURE, GAMES_TAIL_MEASURE} if part.n_games else set()
+        found = withheld_failures(found, in_games, with_learner=bool(part.n_games))
     shown = {"advantage": 0.0, "tpr_ratio": 0.0}  # upper ends of what passes
     for one in found:
         # That of the audited model itself passes by its lower end, where games show what its learner gives away.

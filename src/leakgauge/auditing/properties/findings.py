@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+from scipy.special import ndtr, ndtri
 
 from leakgauge.auditing.advice import BY_ROW_ONLY, ONE_ROW_EACH, UNKNOWN_OUTPUTS, Situation, advice, settled_by_games
 from leakgauge.auditing.finding import Finding, Verdict, judge
@@ -61,17 +64,15 @@ def _finding(found: InferredProperty, limit: float, poisoned: float, situation: 
     accuracy = f"{number(told.value)} ({interval_name(told.confidence)} {number(told.low)} to {number(told.high)})"
     reason, remedy = f"the largest attack accuracy, {accuracy}, may be below or above the limit of {limit:g}", ""
     if verdict is Verdict.FAILS:
-        best, (t0, t1) = max(judged, key=lambda game: _either_way(game.accuracy).low), found.fractions
+        best, (t0, t1) = max(judged, key=lambda game: game.told.low), found.fractions
         reversed_ = ", with its guesses reversed," if best.accuracy.value < 0.5 else ""
         reason = (
             f"an attacker who {_does(best)}{reversed_} distinguishes whether {100 * t0:.3g} or {100 * t1:.3g} % of the "
             f"training records have the property “{found.name}” with attack accuracy "
-            f"{100 * _either_way(best.accuracy).value:.0f} % (50 % is chance). The largest attack accuracy is "
+            f"{100 * best.told.value:.0f} % (50 % is chance). The largest attack accuracy is "
             f"{accuracy}, limit {limit:g}"
         )
-        by_labels = any(
-            game.answers == AnswerKind.LABELS.value and _either_way(game.accuracy).low > limit for game in judged
-        )
+        by_labels = any(game.answers == AnswerKind.LABELS.value and game.told.low > limit for game in judged)
         remedy = advice("properties", verdict, replace(situation, labels_suffice=by_labels)) + _or_else(
             best, found, limit
         )
@@ -87,7 +88,53 @@ def _finding(found: InferredProperty, limit: float, poisoned: float, situation: 
         remedy = "attack models of the size of the training set: raise records in property_games, give a larger holdout"
     else:
         reason = f"the largest attack accuracy, {accuracy}, does not exceed the limit of {limit:g}"
+        n_clean = found.n_records - max(game.n_poisoned for game in judged)
+        if (exact := of_exact_shares(told.high, found.fractions, n_clean)) > limit:
+            verdict, (t0, t1) = Verdict.CANNOT_TELL, found.fractions
+            reason += (
+                f"; but of {n_clean:,} records drawn where {100 * t0:.3g} or {100 * t1:.3g} % have the property, the "
+                f"share that has it varies by chance, so that an attacker who counted it would predict "
+                f"{100 * of_counting(found.fractions, n_clean):.0f} % of games correctly. Where exactly so many of the "
+                f"training records have it, the attack accuracy may be up to {100 * exact:.0f} %"
+            )
+            remedy = (
+                "name fractions that are further apart, or attack larger training sets: raise records in "
+                "property_games, give a larger holdout"
+            )
     return Finding("properties", measure(found.name), told, 0.5, limit, verdict, reason, remedy)
+
+
+def of_counting(fractions: tuple[float, float], n: int) -> float:
+    """How often an attacker who counts the records with a property tells from which of two populations n were drawn.
+
+    >>> round(of_counting((0.42, 0.5), 200), 3)
+    0.872
+    """
+    t0, t1 = fractions
+    return float(ndtr((t1 - t0) / sum(math.sqrt(t * (1 - t) / n) for t in (t0, t1))))
+
+
+def of_exact_shares(accuracy: float, fractions: tuple[float, float], n: int) -> float:
+    """How often an attack would be right if exactly so many of n training records had the property.
+
+    In the games training sets are drawn from two populations (Chase et al. 2021, section IV), and the share of each
+    varies, which hides the population from an attack that reads the share itself. As normal distributions: the
+    variance of what is read is that of the share and that of the attack's own error, of which the latter is left.
+
+    Args:
+        accuracy: of the attack on sets that were drawn.
+        fractions: of the populations, the smaller first.
+        n: records of each set.
+
+    >>> round(of_exact_shares(0.71, (0.4, 0.5), 100), 2), round(of_exact_shares(0.71, (0.4, 0.5), 10_000), 2)
+    (0.75, 0.71)
+    >>> of_exact_shares(0.9, (0.42, 0.5), 200)  # as often as by counting
+    1.0
+    """
+    if accuracy <= 0.5:
+        return accuracy
+    left = ndtri(accuracy) ** -2.0 - ndtri(of_counting(fractions, n)) ** -2.0
+    return float(ndtr(left**-0.5)) if left > 0 else 1.0
 
 
 def _does(game: PropertyGame) -> str:
@@ -99,22 +146,16 @@ def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
     if not game.poisoned:
         return ""
     enough = [
-        f", or train with {one.name} (attack accuracy then {100 * one.game.accuracy.value:.0f} %)"
+        f", or train with {one.name} (attack accuracy then {100 * one.game.told.value:.0f} %)"
         for one in found.mitigations
-        if one.game is not None and one.game.poisoned >= game.poisoned and one.game.accuracy.high <= limit
+        if one.game is not None and one.game.poisoned >= game.poisoned and one.game.told.high <= limit
     ]
     return "".join([", or accept no training records from people who may insert poisoned ones", *enough])
 
 
-def _either_way(accuracy: Estimate) -> Estimate:
-    """The accuracy of whoever may reverse the answer: an attack that is wrong in most games tells as much."""
-    off = replace(accuracy, value=accuracy.value - 0.5, low=accuracy.low - 0.5, high=accuracy.high - 0.5).magnitude
-    return replace(off, value=0.5 + off.value, low=0.5 + off.low, high=0.5 + off.high)
-
-
 def _largest_accuracy(games: Sequence[PropertyGame], confidence: float) -> Estimate:
     """The largest of several accuracies whose intervals hold together."""
-    accuracies = [_either_way(game.accuracy) for game in games]
+    accuracies = [game.told for game in games]
     best = max(accuracies, key=lambda one: one.value)
     low, high = max(one.low for one in accuracies), max(one.high for one in accuracies)
     return Estimate(best.value, low, high, confidence, f"largest of {len(games)} games, {best.method}", best.n)

@@ -515,7 +515,7 @@ def _result(
     enough = [
         game.n_poisoned
         for game in played
-        if game.accuracy.value >= SUCCESS_ACCURACY and game.answers == AnswerKind.LABELS.value
+        if game.told.value >= SUCCESS_ACCURACY and game.answers == AnswerKind.LABELS.value
     ]
     return InferredProperty(
         name=wanted.name,

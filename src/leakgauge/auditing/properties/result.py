@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leakgauge.escaping import shapes
 from leakgauge.statistics import Estimate
@@ -35,6 +35,13 @@ class PropertyGame:
     tolerated_excess: float | None
     precision: Estimate | None = None
     recall: Estimate | None = None
+
+    @property
+    def told(self) -> Estimate:
+        """The accuracy if answers may be reversed: an attack that is wrong in most games tells as much."""
+        one = self.accuracy
+        off = replace(one, value=one.value - 0.5, low=one.low - 0.5, high=one.high - 0.5).magnitude
+        return replace(off, value=0.5 + off.value, low=0.5 + off.low, high=0.5 + off.high)
 
 
 @dataclass(frozen=True)

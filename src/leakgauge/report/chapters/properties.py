@@ -104,14 +104,18 @@ def property_told(found: InferredProperty) -> str:
     t0, t1 = (share(one) for one in found.fractions)
     asks = f"whether {t0} or {t1} of the training records have the property “{found.name}”"
     clean = [game for game in found.games if not game.poisoned]
-    best = max(clean, key=lambda game: game.accuracy.value)
-    shown = "" if best.accuracy.low > 0.5 else "; more than chance was not shown"
+    best = max(clean, key=lambda game: game.told.value)
+    shown = "" if best.told.low > 0.5 else "; more than chance was not shown"
     asked = (
-        f"An attacker without poisoned records distinguishes {asks} with attack accuracy "
-        f"{percent(best.accuracy.value)} (50 % is chance{shown})."
+        f"An attacker without poisoned records{_reversed(best)} distinguishes {asks} with attack accuracy "
+        f"{percent(best.told.value)} (50 % is chance{shown})."
     )
     told = (asked, _poisoned_told(found), against_planting(found), estimated_fraction(found))
     return " ".join(filter(None, told))
+
+
+def _reversed(game: PropertyGame) -> str:
+    return ", with its guesses reversed," if game.accuracy.value < 0.5 else ""
 
 
 def _poisoned_told(found: InferredProperty) -> str:
@@ -122,12 +126,12 @@ def _poisoned_told(found: InferredProperty) -> str:
     if enough is not None:
         return (
             f"With {counted(enough.n_poisoned, 'poisoned record')} among {found.n_records:,} the attack accuracy is "
-            f"{percent(enough.accuracy.value)}{_noticed(found, enough)}."
+            f"{percent(enough.told.value)}{_noticed(found, enough)}."
         )
-    best = max(poisoned, key=lambda game: game.accuracy.value)
+    best = max(poisoned, key=lambda game: game.told.value)
     return (
         f"With up to {share(max(game.poisoned for game in poisoned))} of poisoned records the attack accuracy is at "
-        f"most {percent(best.accuracy.value)}{_noticed(found, best)}."
+        f"most {percent(best.told.value)}{_noticed(found, best)}."
     )
 
 
@@ -155,7 +159,7 @@ def _moves(before: Estimate, after: Estimate) -> str:
 def against_planting(found: InferredProperty) -> str:
     """What remedies of the owner's are worth against the most poisoned records; nothing where none was asked for."""
     tried = [
-        f"{percent(remedy.game.accuracy.value)} against models trained {mitigation_title(remedy)}"
+        f"{percent(remedy.game.told.value)} against models trained {mitigation_title(remedy)}"
         for remedy in found.mitigations
         if remedy.game is not None
     ]
@@ -167,7 +171,7 @@ def against_planting(found: InferredProperty) -> str:
     most = max((game for game in found.games if game.poisoned), key=lambda game: game.poisoned, default=None)
     if most is None:
         return ""
-    usual = f"the attack accuracy is {percent(most.accuracy.value)} against models trained as this one is"
+    usual = f"the attack accuracy is {percent(most.told.value)} against models trained as this one is"
     games = f"With {counted(most.n_poisoned, 'poisoned record')} {listing([usual, *tried])}."
     return " ".join([games] * bool(tried) + not_tried)
 
