@@ -5,22 +5,28 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.cross_decomposition import PLSRegression
+from sklearn.decomposition import PCA
 from sklearn.ensemble import (
     BaggingClassifier,
     BaggingRegressor,
+    ExtraTreesRegressor,
     HistGradientBoostingRegressor,
     RandomForestClassifier,
+    RandomForestRegressor,
     StackingClassifier,
+    StackingRegressor,
     VotingClassifier,
+    VotingRegressor,
 )
+from sklearn.feature_selection import SelectKBest, f_regression
 from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import Lasso, LogisticRegression, Ridge, SGDRegressor
+from sklearn.linear_model import Lasso, LogisticRegression, Ridge, RidgeCV, SGDRegressor
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import BernoulliNB, GaussianNB
@@ -32,7 +38,7 @@ from sklearn.neighbors import (
 )
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, Normalizer, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 from sklearn.tree import DecisionTreeRegressor
 
@@ -724,6 +730,21 @@ class UnknownKernel(KernelRidge):
     """The same under another name, which no engine solves for."""
 
 
+class OfSquares(RegressorMixin, BaseEstimator):
+    """A ridge regression on squares and products, in code of its own."""
+
+    def __init__(self, alpha=1e5):
+        self.alpha = alpha
+
+    def fit(self, X, y):
+        self.ridge_ = make_pipeline(PolynomialFeatures(2), Ridge(self.alpha)).fit(X, y)
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return self.ridge_.predict(X)
+
+
 def people(n):
     return Records.from_arrays(*drawn(n, 4, 0, regression=True), task="regression")
 
@@ -755,7 +776,21 @@ def test_models_of_unknown_code_are_trained_without_each_record():
         (DecisionTreeRegressor(), False),
         (make_pipeline(StandardScaler(), HistGradientBoostingRegressor()), False),
         (MLPRegressor(max_iter=2), False),
+        (MLPRegressor(max_iter=2, random_state=0), False),  # the order in which records are seen changes without one
+        (MLPRegressor(max_iter=2, solver="lbfgs", random_state=0), True),
+        (MLPRegressor(max_iter=2, solver="lbfgs"), False),
+        (MLPRegressor(max_iter=2, batch_size=60, random_state=0), True),
+        (MLPRegressor(max_iter=2, batch_size=59, random_state=0), False),
+        (MLPRegressor(max_iter=2, shuffle=False, solver="sgd", random_state=0), True),
+        (MLPRegressor(max_iter=2, shuffle=False, solver="sgd", early_stopping=True, random_state=0), False),
         (SGDRegressor(), False),
+        (ExtraTreesRegressor(3, max_depth=4, random_state=0), True),
+        (ExtraTreesRegressor(3, max_depth=4), False),
+        (ExtraTreesRegressor(3, max_depth=5, random_state=0), False),
+        (RandomForestRegressor(3, max_depth=4, random_state=0), False),  # bootstraps are others without one
+        (VotingRegressor([("a", Ridge()), ("b", Lasso())]), True),
+        (VotingRegressor([("a", Ridge()), ("b", DecisionTreeRegressor())]), False),
+        (VotingRegressor([("a", OfSquares()), ("b", DecisionTreeRegressor())]), True),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -771,6 +806,73 @@ def of_people(model, budget):
     y = X[:, 0] + 3 * rng.normal(size=240)
     settings = Settings(n_influence=0, n_shadows=32, budget=budget, rule=ReleaseRule(dtp=None))
     return audit(model, train=(X[:120], y[:120]), holdout=(X[120:], y[120:]), settings=settings)
+
+
+class AsColumn(TransformerMixin, OfSquares):
+    """What it predicts becomes the only column."""
+
+    def transform(self, X):
+        return self.predict(X)[:, None]
+
+
+SEVERAL = {
+    "a vote of what no engine solves": VotingRegressor(
+        [("a", make_pipeline(PolynomialFeatures(2), RidgeCV(alphas=[1e5])))]
+    ),
+    "bags of all": BaggingRegressor(
+        make_pipeline(PolynomialFeatures(2), RidgeCV(alphas=[1e5])), n_estimators=2, bootstrap=False, random_state=0
+    ),
+    "a vote with what is solved": VotingRegressor([("own", OfSquares()), ("safe", Ridge(1e6))]),
+    "a step that learns labels": make_pipeline(AsColumn(), Ridge(0.1)),
+    "whitened": make_pipeline(PCA(whiten=True), Normalizer(), SelectKBest(f_regression, k=3), Ridge(1.0)),
+    "a network from known weights": MLPRegressor(
+        hidden_layer_sizes=(50,), activation="tanh", solver="sgd", batch_size=400, shuffle=False, max_iter=10, random_state=0
+    ),
+    "flat trees at random columns": ExtraTreesRegressor(30, max_features=1, max_depth=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_an_audit_fails_a_model_of_which_models_within_say_only_a_part(name):
+    """Each candidate is left out of the whole; the influence of those within, or of none, found nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 15)) * np.r_[3.0, 3.0, np.ones(13)]
+    y = X[:, 0] + 3 * rng.normal(size=400)
+    rule = ReleaseRule(dtp=None, advantage=0.05)
+    settings = Settings(attacks=["influence"], n_influence=0, n_shadows=32, budget=300, rule=rule)
+    result = audit(
+        SEVERAL[name], train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings, progress=False
+    )
+    (found,) = (one for one in result.findings if one.measure == "membership advantage, Influence (all outputs)")
+    assert found.verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize(
+    ("model", "trains"),
+    [
+        (make_pipeline(StandardScaler(), Ridge()), False),
+        (make_pipeline(PolynomialFeatures(2), StandardScaler(), Ridge()), False),
+        (VotingRegressor([("a", Ridge()), ("b", KNeighborsRegressor(5))]), False),
+        (make_pipeline(PCA(2), Ridge()), True),
+        (VotingRegressor([("a", Ridge()), ("b", Lasso())]), True),
+        (StackingRegressor([("a", Ridge())], final_estimator=Ridge(), cv=2), True),
+        (TransformedTargetRegressor(Ridge(), func=np.cbrt, inverse_func=np.sinh), True),
+    ],
+    ids=str,
+)
+def test_the_whole_is_trained_where_models_within_say_only_a_part(model, trains):
+    records = people(60)
+    solved, trained = (of_unknown(SklearnLearner(model), records, trained=trained) for trained in (False, True))
+    assert solved is not None  # nearly, where there is no time
+    assert plan(trained.jobs[0], engines=planning.SOLVING).engine.trains is trains
+    assert len(trained.jobs) == (1 if trains else len(solved.jobs))
+
+
+def test_what_own_code_in_a_vote_adds_is_not_left_out_where_there_is_no_time():
+    """A harmless model beside it is solved, which says nothing of it."""
+    result = of_people(VotingRegressor([("own", OfSquares()), ("safe", Ridge(1e6))]), 0.001)
+    assert result.verdict is not Verdict.PASSES
 
 
 def test_an_audit_fails_a_model_of_unknown_code_by_all_its_outputs():

@@ -8,8 +8,8 @@ They are exact where an engine solves for them. Elsewhere they are those of what
 * of a Gaussian process the one with the kernel that was found;
 * of support vectors, and Gaussian processes of classes, how far outputs move to first order.
 
-Of a learner of which none of this is known, such as code of the user's, they are trained one by one, where there is
-time and outputs may add up.
+Of a learner of which none of this is known, such as code of the user's, or which learns more than this, as by steps
+that are not light, they are trained one by one, where there is time and outputs may add up.
 
 Of more than `MAX_RECORDS` records only nearest neighbours are looked at, block by block of records that are near each
 other; what records add to outputs in other blocks is not seen.
@@ -39,7 +39,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.evidence import ModelsWithout
 from leakgauge.models.access import own_table
-from leakgauge.models.sklearn import parts_of, steps_of, wrap
+from leakgauge.models.sklearn import parts_of, predicts_by_other_code, steps_of, tree_parts, wrap
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
@@ -106,8 +106,27 @@ SOLVING = (*(TiedNeighbours() if isinstance(one, NearestNeighbours) else one for
 LINEAR = ("sklearn.linear_model", "sklearn.discriminant_analysis.LinearDiscriminantAnalysis")
 """Where learners are whose outputs, in log-odds or values, are linear in what they read, if solved for."""
 
-JUMPING = ("sklearn.tree", "sklearn.ensemble", "sklearn.neural_network", "xgboost", "lightgbm", "catboost")
-"""Modules of models whose outputs jump, or hang on more than the records."""
+NETWORKS = "sklearn.neural_network"
+"""Module of models that hang on more than the records, unless they start at known weights and see all at once."""
+
+FORESTS = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
+FLAT = 4
+"""Levels of trees whose thresholds may stay without a record."""
+
+LIGHT = frozenset(
+    {
+        *("Pipeline", "ColumnTransformer", "FeatureUnion", "FunctionTransformer", "VarianceThreshold", "Binarizer"),
+        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler", "Normalizer", "PolynomialFeatures"),
+        *("OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "MissingIndicator", "KBinsDiscretizer"),
+        *("CountVectorizer", "TfidfVectorizer", "TfidfTransformer", "HashingVectorizer", "FeatureHasher"),
+        *("DictVectorizer", "SplineTransformer", "RBFSampler", "SkewedChi2Sampler", "AdditiveChi2Sampler"),
+        *("GaussianRandomProjection", "SparseRandomProjection"),
+    }
+)
+"""Steps of scikit-learn that one record hardly changes: they stay as they are fitted on all candidates."""
+
+NOT_ALL = ("StackingClassifier", "StackingRegressor", "TransformedTargetRegressor")
+"""Those of which models within say only a part: others learn from these, or they are given another target."""
 
 _SOLVED = {
     *SUPPORT_VECTORS,
@@ -183,10 +202,11 @@ class PlannedWithout:
             learner, exact = made.learner, False
         looking = _Looking(order, asked, len(units) / n_in, seed, solved)
         try:
-            parts = list(looking.within(learner, records))
-            if not parts and trained and len(records) <= MOST_TRAINED_EACH:
+            found = list(looking.within(learner, records))
+            parts = [part for part in found if part is not None]
+            if trained and len(parts) < len(found) and len(records) <= MOST_TRAINED_EACH:
                 job = looking.job(_for_more(learner, looking.factor, len(records) - 1), records, trains=True)
-                parts = [] if job is None else [job]
+                parts = parts if job is None else [job.with_known_seed()]
             jobs = tuple(part for part in parts if isinstance(part, Job))
             if len(records) > MAX_RECORDS:
                 return cls._of_blocks(jobs, rows[order], units)
@@ -282,20 +302,39 @@ def _spanning(jobs: Sequence[Job], places: Indices, most: int, rng: np.random.Ge
 
 
 def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
-    """Whether what records add to outputs may add up, as far as is known: not with trees, or where training is random.
+    """Whether what records add to outputs may add up, as far as is known: not where training is random, or jumps.
 
-    Of code that is not known it may also then: random numbers may be of little weight.
+    Of code that is not known it may also then: random numbers may be of little weight. A seed that stands among the
+    settings is known.
 
     Args:
         learner: the algorithm.
-        records: to find out on whether its seed matters.
+        records: the training set, to find out on whether its seed matters.
         seed: to begin with.
     """
     trains = innermost(learner)
-    parts = parts_of(trains.estimator) if isinstance(trains, SklearnLearner) else []
-    if any(type(part).__module__.startswith(JUMPING) for part in parts):
-        return False
-    return of_other_code(learner) or not learner.without_unused_seed(records, seed=seed).randomised
+    if isinstance(trains, SklearnLearner) and not predicts_by_other_code(trains.estimator):
+        networks = [one for one in parts_of(trains.estimator) if type(one).__module__.startswith(NETWORKS)]
+        still = all(map(_stands_still, tree_parts(trains.estimator)))
+        if not still or not all(_sees_all_at_once(one, len(records)) for one in networks):
+            return False
+    return of_other_code(learner) or not learner.with_known_states().without_unused_seed(records, seed=seed).randomised
+
+
+def _stands_still(trees: Any) -> bool:
+    """Whether trees look at random columns, and are so flat that their thresholds mostly stay: their means add up."""
+    settings = trees.get_params(deep=False)
+    depth = settings.get("max_depth")
+    flat = _kind(trees) in FORESTS and isinstance(depth, int) and depth <= FLAT
+    return flat and not settings.get("bootstrap", False)
+
+
+def _sees_all_at_once(network: Any, n: int) -> bool:
+    """Whether the order of n records says little of what a network learns."""
+    settings = network.get_params(deep=False)
+    size = settings.get("batch_size")
+    whole = not settings.get("shuffle", True) or (isinstance(size, int) and size >= n)
+    return settings.get("solver") == "lbfgs" or (whole and not settings.get("early_stopping"))
 
 
 def _solved(job: Job, execution: Execution) -> Floats:
@@ -425,8 +464,8 @@ class _Looking:
 
     def within(
         self, learner: Learner, records: Records, fitted: Any = None, deep: int = 0
-    ) -> Iterator[Job | KernelMachine]:
-        """The learner itself, or else the models within it.
+    ) -> Iterator[Job | KernelMachine | None]:
+        """The learner itself, or else the models within it; ``None`` for what these do not say.
 
         Args:
             learner: the algorithm.
@@ -435,6 +474,7 @@ class _Looking:
             deep: how many models it is in.
         """
         if len(records) > MAX_RECORDS and not self._promising(learner):
+            yield None
             return
         scaled = _for_more(learner, self.factor, len(records) - 1)
         job = self.job(scaled, records)
@@ -442,21 +482,28 @@ class _Looking:
             yield job
             return
         if not isinstance(learner, SklearnLearner) or not isinstance(scaled, SklearnLearner):
+            yield None
             return
         estimator = learner.estimator
         if _kind(estimator) in (*SUPPORT_VECTORS, *PROCESSES):
             matrix = _matrix(records)
-            if matrix is not None:
+            if matrix is None:
+                yield None
+            else:
                 yield KernelMachine(scaled.estimator, matrix, records, self.order, self.asked)
             return
         if deep >= DEEPEST or not self._promising(learner):
+            yield None
             return
         if fitted is None and _says_more_fitted(estimator):
             try:
                 with np.errstate(all="ignore"):
                     fitted = getattr(learner.fit(records[self.order], seed=self.seed).model, "estimator", None)
             except (DataError, ModelError):
+                yield None
                 return
+        if _kind(estimator) in NOT_ALL or not all(map(_is_light, steps_of(estimator)[:-1])):
+            yield None
         for inner, found, read in _inner(estimator, fitted, records):
             yield from self.within(SklearnLearner(inner), read, found, deep + 1)
 
@@ -501,6 +548,12 @@ def _named(estimator: Any) -> list[Any]:
     else:
         found = [getattr(estimator, name, None) for name in ("estimator", "regressor")]
     return [one for one in found if hasattr(one, "fit")]
+
+
+def _is_light(step: Any) -> bool:
+    """Whether a step, and all steps within it, are of `LIGHT`."""
+    parts = [part for part in parts_of(step) if hasattr(part, "get_params")] if hasattr(step, "get_params") else []
+    return all(_kind(part) in LIGHT for part in parts)
 
 
 def _kind(estimator: Any) -> str:
