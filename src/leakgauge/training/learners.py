@@ -413,8 +413,13 @@ class SklearnLearner(Learner):
         boosts = type(_last(self.estimator)[1]).__module__.startswith(BOOSTING)
         return self._but(_twin=twin) if boosts else None
 
+    @property
+    def rounds_otherwise(self) -> bool:
+        """Whether it is one of :meth:`rounding_otherwise`."""
+        return self._twin >= 0
+
     def _nudges(self, n_records: int) -> dict[str, Any]:
-        if self._twin < 0:
+        if not self.rounds_otherwise:
             return {}
         signs = generator_of(self._twin, n_records).integers(-1, 2, n_records)
         return {_last(self.estimator)[0] + "sample_weight": 1 + float(np.finfo(np.float32).eps) * signs}

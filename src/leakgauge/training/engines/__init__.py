@@ -6,6 +6,7 @@ from leakgauge.training.engines.base import Engine
 from leakgauge.training.engines.boosting import Boosting
 from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
 from leakgauge.training.engines.forests import Forests
+from leakgauge.training.engines.histograms import HistogramBoosting
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
 from leakgauge.training.engines.linear_units import LinearLeastSquaresWithoutUnits, RidgeRegressionWithoutUnits
@@ -53,6 +54,7 @@ FAST: tuple[Engine, ...] = (
     MultinomialLogisticRegressionSubsets(),
     Forests(),
     Boosting(),
+    HistogramBoosting(),
     TreesAsked(),
     *NETWORKS,
     Modules(),

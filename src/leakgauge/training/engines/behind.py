@@ -6,6 +6,7 @@ That is right for steps of any kind, and takes little beside training many trees
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,16 @@ MOST_CELLS = 50_000_000
 """Numbers of a table that earlier steps make for a model."""
 
 
-def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, Floats] | Refusal:
+def ends_in(
+    job: Job, kinds: tuple[type, ...], refusal: Refusal, *, missing: bool = False
+) -> tuple[Any, Floats] | Refusal:
     """The last step of a pipeline, if it is of one of these kinds, and what it is given for all records.
 
     Args:
         job: any.
         kinds: the exact classes of last steps.
         refusal: why the earlier steps cannot be shared by all models.
+        missing: whether last steps take missing numbers (NaN).
 
     Returns:
         A refusal where there is no such pipeline, its steps fail, of which the plain loop says more, or numbers are
@@ -37,7 +41,7 @@ def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, F
     """
     from sklearn.base import is_regressor
 
-    if refusal.why is RefusalKind.DATA and job.has_missing:
+    if refusal.why is RefusalKind.DATA and job.has_missing and not missing:
         return Refusal(RefusalKind.DATA, "the records have missing values")
     if type(job.learner) is not SklearnLearner or refusal.why is not RefusalKind.SETTING or not len(job.subsets):
         return refusal
@@ -51,12 +55,14 @@ def ends_in(job: Job, kinds: tuple[type, ...], refusal: Refusal) -> tuple[Any, F
         made, asked = behind(job, np.arange(len(job.records)), job.queries_of(0), job.seed_of(0))
     except ModelError:
         return refusal
-    if np.isnan(made).any() or np.isnan(asked).any():
+    if not missing and (np.isnan(made).any() or np.isnan(asked).any()):
         return Refusal(RefusalKind.DATA, "a number is missing where trees are given it")
     return estimator, made
 
 
-def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats, Floats]:
+def behind(
+    job: Job, rows: Indices, queries: Floats, seed: int, look: Callable[[Any], None] | None = None
+) -> tuple[Floats, Floats]:
     """What the last step of a pipeline is given for its training records and for queries, as dense matrices.
 
     Args:
@@ -64,6 +70,7 @@ def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats,
         rows: the training records.
         queries: encoded rows.
         seed: of the model.
+        look: is shown what the steps make of the training records, before it becomes a matrix.
 
     Raises:
         ModelError: a step raised something, or does not make a row of numbers of each record.
@@ -79,6 +86,8 @@ def behind(job: Job, rows: Indices, queries: Floats, seed: int) -> tuple[Floats,
         warnings.simplefilter("error", ConvergenceWarning)  # who counts these is the plain loop
         steps = learner.unfitted(seed)[:-1]
         made = steps.fit_transform(schema.decode(records.features), schema.decode_labels(records.labels))
+        if look is not None:
+            look(made)
         asked = own_table(schema.decode(queries))
         for _, step in steps.steps:  # one by one, as a whole pipeline does
             asked = asked if step in (None, "passthrough") else step.transform(asked)

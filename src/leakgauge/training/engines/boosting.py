@@ -15,6 +15,7 @@ scikit-learn rounds so is tried out once.
 from __future__ import annotations
 
 import ctypes
+from abc import abstractmethod
 from functools import cache
 from typing import Any
 
@@ -80,14 +81,10 @@ class Boosting(Engine):
         """Another learner, preprocessing that is fitted, other settings, and classes that a subset lacks: refused."""
         from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-        case, fits = given_whole(job, kinds := (GradientBoostingClassifier, GradientBoostingRegressor)), False
+        case = given_or_behind(job, (GradientBoostingClassifier, GradientBoostingRegressor))
         if isinstance(case, Refusal):
-            found = ends_in(job, kinds, case)
-            if isinstance(found, Refusal):
-                return found
-            schema, nothing = job.records.schema, np.empty(0, dtype=np.int64)
-            classes = schema.decode_labels(np.arange(len(schema.classes)))
-            case, fits = Given(*found, np.asarray(job.records.labels), classes, nothing, queries=found[1][:0]), True
+            return case
+        case, fits = case
         if compiled() is None:
             return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
         single = job.trains_on_all or isinstance(job.subsets, LeaveOneOut | LeaveUnitOut)
@@ -103,17 +100,50 @@ class Boosting(Engine):
         repeated = any(len(np.unique(column)) < len(column) for column in ranked.codes.T)
         if job.as_trained and draws and repeated and not to_the_last_bit(case):
             return Refusal(RefusalKind.DATA, "values repeat, and rounding may part what is drawn from what is known")
-        k = len(case.classes)
-        if k and not all(
-            np.bincount(case.labels[job.subsets.row(m)], minlength=k).all() for m in range(len(job.subsets))
-        ):
+        if case.classes.size and not all(has_all_classes(job, m) for m in range(len(job.subsets))):
             return Refusal(RefusalKind.DATA, "some model is not given all classes")
-        if k == 1:
+        if len(case.classes) == 1:
             return Refusal(RefusalKind.DATA, "there is one class only")
         return (ManyBoostedBehind if fits else ManyBoosted)(self, job, case, ranked)
 
 
-class ManyBoosted(PreparedJob):
+class Boosted(PreparedJob):
+    """A job whose models are boosted one by one.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        case: what the estimator is given.
+
+    Attributes:
+        target: the values, or the places of the labels among those in order ``[n]``.
+    """
+
+    def __init__(self, engine: Engine, job: Job, case: Given) -> None:
+        super().__init__(engine, job)
+        self.estimator = case.estimator
+        self.order = case.present if len(case.classes) else np.zeros(1, dtype=np.int64)
+        place = np.argsort(self.order)
+        self.target = np.asarray(place[case.labels] if len(case.classes) else case.labels, dtype=np.float64)
+
+    def answers(self, models: Indices) -> JobOutcome:
+        """The answers ``[m, queries, k]``."""
+        job = self.job.part(models)
+        table = np.empty((len(models), job.n_queries, job.n_answers))
+        open_ = np.zeros(len(models), dtype=np.bool_)
+        for model in range(len(models)):
+            try:
+                table[model][:, self.order] = self._answered(job, model, np.flatnonzero(job.subsets.row(model)))
+            except ModelError:
+                table[model], open_[model] = np.nan, True
+        return with_trained(self.job, models, self._outcome(table), open_)
+
+    @abstractmethod
+    def _answered(self, job: Job, model: int, rows: Indices) -> Floats:
+        """What the model of some records answers, log-probabilities or values ``[q, k]``, classes in order."""
+
+
+class ManyBoosted(Boosted):
     """A job whose columns are ranked.
 
     Args:
@@ -123,32 +153,17 @@ class ManyBoosted(PreparedJob):
         ranked: its columns.
 
     Attributes:
-        target: the values, or the places of the labels among those in order ``[n]``.
         columns: ranks, column by column ``[d, n]``.
     """
 
     def __init__(self, engine: Engine, job: Job, case: Given, ranked: Ranked) -> None:
-        super().__init__(engine, job)
-        self.estimator, self.ranked, self.columns = case.estimator, ranked, np.ascontiguousarray(ranked.codes.T)
-        self.order = case.present if len(case.classes) else np.zeros(1, dtype=np.int64)
-        place = np.argsort(self.order)
-        self.target = np.asarray(place[case.labels] if len(case.classes) else case.labels, dtype=np.float64)
+        super().__init__(engine, job, case)
+        self.ranked, self.columns = ranked, np.ascontiguousarray(ranked.codes.T)
 
-    def answers(self, models: Indices) -> JobOutcome:
-        """The answers ``[m, queries, k]``."""
-        job, learner = self.job.part(models), self.job.learner
-        assert isinstance(learner, SklearnLearner)
-        table = np.empty((len(models), job.n_queries, job.n_answers))
-        open_ = np.zeros(len(models), dtype=np.bool_)
-        for model in range(len(models)):
-            rows = np.flatnonzero(job.subsets.row(model))
-            try:
-                seen = self._seen(job, model, rows)
-                state = learner.state_of_last(job.seed_of(model))
-                table[model][:, self.order] = self._boosted(*seen, self.target[rows], state)
-            except ModelError:
-                table[model], open_[model] = np.nan, True
-        return with_trained(self.job, models, self._outcome(table), open_)
+    def _answered(self, job: Job, model: int, rows: Indices) -> Floats:
+        assert isinstance(job.learner, SklearnLearner)
+        state = job.learner.state_of_last(job.seed_of(model))
+        return self._boosted(*self._seen(job, model, rows), self.target[rows], state)
 
     def _seen(self, job: Job, model: int, rows: Indices) -> tuple[Ranked, NDArray[Any], Indices, NDArray[Any]]:
         """Ranked records, the same column by column, which of them a model is trained on, and what it is asked."""
@@ -200,6 +215,31 @@ class ManyBoostedBehind(ManyBoosted):
         if ranked is None:
             raise ModelError(f"{job.learner.name}: {TOO_LARGE}, or missing")
         return ranked, np.ascontiguousarray(ranked.codes.T), np.arange(len(rows)), ranked.asked
+
+
+def given_or_behind(job: Job, kinds: tuple[type, ...], *, missing: bool = False) -> tuple[Given, bool] | Refusal:
+    """What the last step is given for all records, and whether earlier steps are to be fitted for each model.
+
+    Args:
+        job: any.
+        kinds: the exact classes of last steps.
+        missing: whether they take missing numbers (NaN).
+    """
+    case = given_whole(job, kinds, missing=missing)
+    if not isinstance(case, Refusal):
+        return case, False
+    found = ends_in(job, kinds, case, missing=missing)
+    if isinstance(found, Refusal):
+        return found
+    schema, nothing = job.records.schema, np.empty(0, dtype=np.int64)
+    classes = schema.decode_labels(np.arange(len(schema.classes)))
+    return Given(*found, np.asarray(job.records.labels), classes, nothing, queries=found[1][:0]), True
+
+
+def has_all_classes(job: Job, model: int) -> bool:
+    """Whether a model is trained on records of every class."""
+    own = job.records.labels[job.subsets.row(model)]
+    return bool(np.bincount(own, minlength=len(job.records.schema.classes)).all())
 
 
 def to_the_last_bit(case: Given) -> bool:

@@ -78,7 +78,7 @@ PLAIN = {
 }
 """Settings that are supported as they are by default only."""
 
-COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features", "n_estimators")
+COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features", "n_estimators", "max_iter", "max_leaf_nodes")
 """Settings that may be whole numbers; twice a leaf is the smallest node that is split."""
 
 TOO_LARGE = "a number is too large for single precision"
@@ -407,7 +407,8 @@ def refused_setting(estimator: Any, plain: Mapping[str, Any], choice: str, choic
     """A setting that is not plain, not among the choices, or refused by scikit-learn; ``None`` if there is none."""
     name = name_of(estimator)
     for setting, value in plain.items():
-        if getattr(estimator, setting) != value:
+        own = getattr(estimator, setting, value)
+        if own is not None if value is None else own != value:
             return f"{name}({setting}=...) is not supported"
     if getattr(estimator, choice) not in choices:
         return f"{name}({choice}={getattr(estimator, choice)!r}) is not supported"
@@ -416,7 +417,7 @@ def refused_setting(estimator: Any, plain: Mapping[str, Any], choice: str, choic
     except ValueError as error:
         return f"{name} refuses its settings ({type(error).__name__})"
     for setting in COUNTED:
-        value = getattr(estimator, setting)
+        value = getattr(estimator, setting, None)
         if isinstance(value, Integral) and 2 * int(value) > np.iinfo(np.int64).max:
             return f"{name}({setting}=...) is too large a number"
     return None

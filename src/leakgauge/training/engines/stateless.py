@@ -100,14 +100,14 @@ class Given:
         return replace(self, removed=self.removed[models], index=index)
 
 
-def given_whole(job: Job, kinds: tuple[type, ...]) -> Given | Refusal:
+def given_whole(job: Job, kinds: tuple[type, ...], *, missing: bool = False) -> Given | Refusal:
     """What the last step of any job's learner is given for all records, as dense matrices; or the reason, see `given`.
 
     Where each model is asked about records of its own, the queries are one of the records.
     """
     queries = job.records.features[:1] if isinstance(job.queries, EachModel) else job.queries
     whole = replace(job, subsets=everything(len(job.records)), queries=queries, places=None)
-    return given(whole, kinds, sparse=False, whole=True)
+    return given(whole, kinds, sparse=False, whole=True, missing=missing)
 
 
 def split(estimator: Any) -> tuple[Transform, Any] | str:
@@ -175,6 +175,7 @@ def given(
     any_query: bool = False,
     fitted: FittingSteps | None = None,
     by_unit: bool = False,
+    missing: bool = False,
 ) -> Given | Refusal:
     """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
 
@@ -187,6 +188,7 @@ def given(
             that they lack.
         fitted: fits earlier steps that learn from the data, where the closed form knows what to do about them.
         by_unit: whether the closed form is for models without persons of several records, and for no others.
+        missing: whether the learner takes missing numbers (NaN).
 
     Returns:
         The matrix, the labels and the removed records; or the reason, in words for the user.
@@ -212,10 +214,10 @@ def given(
     reason = _why_wrong_task(job, last)
     if reason:
         return Refusal(RefusalKind.DATA, reason)
-    matrix = _matrix(job, transform, last, job.records.features)
+    matrix = _matrix(job, transform, last, job.records.features, missing)
     if isinstance(matrix, str):
         return Refusal(RefusalKind.DATA, matrix)
-    queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
+    queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries, missing)
     if isinstance(queries, str):
         return Refusal(RefusalKind.DATA, queries)
     if not sparse and not isinstance(matrix, np.ndarray):
@@ -389,14 +391,15 @@ def _table(job: Job, features: Floats) -> Any:
     return schema.decode(features)
 
 
-def _matrix(job: Job, transform: Transform, last: Any, features: Floats) -> Any:
+def _matrix(job: Job, transform: Transform, last: Any, features: Floats, missing: bool) -> Any:
     """The checked matrix, or the reason why there is none; the plain loop then says it at more length."""
     from scipy.sparse import csr_matrix, issparse
     from sklearn.utils import check_array
 
     try:
         table = transform(_table(job, features))
-        matrix = check_array(table, accept_sparse="csr", dtype="numeric")
+        finite = "allow-nan" if missing else True
+        matrix = check_array(table, accept_sparse="csr", dtype="numeric", ensure_all_finite=finite)
     except Exception as error:  # a transformer may raise anything at all
         return f"{name_of(last)} cannot be given this table ({type(error).__name__})"
     if matrix.dtype.kind == "f" and matrix.dtype != np.float64:

@@ -1,0 +1,447 @@
+// Gradient boosting on histograms as scikit-learn does it, to the last bit: columns are cut into at most 255 bins and one for
+// missing values, and a tree is grown where a split gains most (Chen and Guestrin 2016, equation 7; Ke et al. 2017). What
+// decides bits is kept: gradients in single precision, their sums over bins in double precision and in the order of records,
+// the smaller side of a node summed up and the other one found by subtraction, and the order of a heap among equal gains.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sums.hpp"
+
+namespace {
+
+enum Loss : std::int64_t { SQUARED_ERROR, BINOMIAL, MULTINOMIAL };
+
+// The least curvature of a side of a split, and what is added to that of a leaf.
+constexpr double LEAST_CURVATURE = 1e-3, NONZERO = 1e-15;
+
+struct Rules {
+    std::int64_t n_bins, max_leaf_nodes, max_depth, min_samples_leaf, n_stages, n_outputs, loss;
+};
+
+struct Bin {
+    double pull = 0, curvature = 0;
+    std::int64_t n = 0;
+};
+
+// Sums of some records.
+struct Side {
+    double pull = 0, curvature = 0;
+    std::int64_t n = 0;
+};
+
+struct Split {
+    double gain = 0;
+    std::int64_t column = -1;  // -1: none gains anything
+    std::int64_t bin = 0;      // records of this bin and those below go left
+    bool missing_left = false;
+    Side left;
+};
+
+struct Node {
+    std::int64_t begin, end, depth, place;  // of its records, and of itself in the tree
+    Side sum;
+    double value;
+    Split split;
+    std::vector<Bin> bins;
+
+    std::int64_t size() const { return end - begin; }
+};
+
+// What queries go through.
+struct Step {
+    std::int64_t column = -1, bin = 0, left = 0, right = 0;  // -1: a leaf
+    bool missing_left = false;
+    double value = 0;
+};
+
+// Columns stand one after the other; missing values have the bin behind all others of a column.
+struct Table {
+    std::int64_t n_columns, n_bins;  // all bins, as scikit-learn lays them out for each column: the last is for missing values
+    const std::uint32_t* n_used;     // [columns]: bins but that for missing values
+    const std::uint8_t* missing;     // [columns]: whether values of training records are missing
+    std::vector<std::uint8_t> records, queries;
+    std::vector<std::int64_t> first;  // [columns + 1]: where bins begin
+
+    std::vector<std::uint8_t> own(const std::uint8_t* codes, std::int64_t n) const {
+        std::vector<std::uint8_t> made(codes, codes + n_columns * n);
+        for (std::int64_t j = 0; j < n_columns; ++j)
+            std::replace(made.begin() + j * n, made.begin() + (j + 1) * n, static_cast<std::uint8_t>(n_bins - 1),
+                         static_cast<std::uint8_t>(n_used[j]));
+        return made;
+    }
+};
+
+class Boosting {
+  public:
+    Boosting(const Table& table, const Rules& rules, double rate, double penalty, std::int64_t n, const double* target,
+             const double* initial, std::int64_t n_queries, double* answers)
+        : table_(table), rules_(rules), rate_(rate), penalty_(penalty), n_(n), k_(rules.n_outputs), target_(target),
+          n_queries_(n_queries), answers_(answers), raw_(n * k_), pull_(n * k_), curvature_(n * k_, 1.0f), at_(n), right_(n),
+          pulls_(n), curvatures_(n), shares_(k_) {
+        for (std::int64_t output = 0; output < k_; ++output)
+            std::fill_n(raw_.begin() + output * n, n, initial[output]);
+        for (std::int64_t i = 0; i < n_queries; ++i) std::copy(initial, initial + k_, answers + i * k_);
+        const std::int64_t most = 1 + *std::max_element(table.n_used, table.n_used + table.n_columns);
+        found_.resize(most);
+    }
+
+    void train() {
+        for (std::int64_t stage = 0; stage < rules_.n_stages; ++stage) {
+            differentiate();
+            bool grows = false;
+            for (std::int64_t output = 0; output < k_; ++output) grows |= tree(output);
+            if (!grows) return;  // nor will any later tree
+        }
+    }
+
+  private:
+    // Gradients and curvatures of the loss, of all records and outputs.
+    void differentiate() {
+        if (rules_.loss == SQUARED_ERROR) {
+            for (std::int64_t i = 0; i < n_; ++i) pull_[i] = static_cast<float>(raw_[i] - target_[i]);
+        } else if (rules_.loss == BINOMIAL) {
+            for (std::int64_t i = 0; i < n_; ++i) {
+                const double y = target_[i], raw = raw_[i];
+                double pull, curvature;
+                if (raw > -37) {
+                    const double odds = std::exp(-raw), whole = 1 + odds;
+                    pull = ((1 - y) - y * odds) / whole;
+                    curvature = odds / (whole * whole);
+                } else {
+                    curvature = std::exp(raw);
+                    pull = curvature - y;
+                }
+                pull_[i] = static_cast<float>(pull);
+                curvature_[i] = static_cast<float>(curvature);
+            }
+        } else {
+            for (std::int64_t i = 0; i < n_; ++i) {
+                double most = raw_[i], total = 0;
+                for (std::int64_t c = 1; c < k_; ++c)
+                    if (most < raw_[c * n_ + i]) most = raw_[c * n_ + i];
+                for (std::int64_t c = 0; c < k_; ++c) total += shares_[c] = std::exp(raw_[c * n_ + i] - most);
+                for (std::int64_t c = 0; c < k_; ++c) {
+                    const double share = shares_[c] / total;
+                    pull_[c * n_ + i] = static_cast<float>(share - (target_[i] == static_cast<double>(c) ? 1.0 : 0.0));
+                    curvature_[c * n_ + i] = static_cast<float>(share * (1.0 - share));
+                }
+            }
+        }
+    }
+
+    // Grows a tree and adds it to predictions; whether it has a split.
+    bool tree(std::int64_t output) {
+        pull_of_ = pull_.data() + output * n_;
+        curvature_of_ = curvature_.data() + output * n_;
+        for (std::int64_t i = 0; i < n_; ++i) at_[i] = static_cast<std::int32_t>(i);
+        steps_.assign(1, Step{});
+        waiting_.clear();
+        n_leaves_ = 0;
+        Node root{0, n_, 0, 0, {}, 0.0, {}, bins()};
+        sum_up(root);
+        root.sum = whole(root.bins);
+        if (n_ < 2 * rules_.min_samples_leaf || root.sum.curvature < LEAST_CURVATURE)
+            settle(root, output);
+        else
+            look_at(std::move(root), output);
+        while (!waiting_.empty()) split_next(output);
+        if (steps_.size() == 1) return false;
+        for (std::int64_t i = 0; i < n_queries_; ++i) answers_[i * k_ + output] += asked(i);
+        return true;
+    }
+
+    double asked(std::int64_t query) const {
+        const Step* step = steps_.data();
+        while (step->column >= 0) {
+            const std::int64_t code = table_.queries[step->column * n_queries_ + query];
+            step = steps_.data() + (goes_left(code, step->column, step->bin, step->missing_left) ? step->left : step->right);
+        }
+        return step->value;
+    }
+
+    bool goes_left(std::int64_t code, std::int64_t column, std::int64_t bin, bool missing_left) const {
+        return code == table_.n_used[column] ? missing_left : code <= bin;
+    }
+
+    // Sums of all records, as numpy adds up the bins of the first column with those that nobody is in.
+    Side whole(const std::vector<Bin>& bins) const {
+        std::vector<double> pulls(table_.n_bins), curvatures(table_.n_bins);
+        const std::int64_t n_used = table_.n_used[0];
+        for (std::int64_t b = 0; b <= n_used; ++b) {
+            const std::int64_t place = b == n_used ? table_.n_bins - 1 : b;
+            pulls[place] = bins[b].pull;
+            curvatures[place] = bins[b].curvature;
+        }
+        return {summed(pulls.data(), table_.n_bins), summed(curvatures.data(), table_.n_bins), n_};
+    }
+
+    std::vector<Bin> bins() {
+        if (free_.empty()) return std::vector<Bin>(table_.first.back());
+        std::vector<Bin> found = std::move(free_.back());
+        free_.pop_back();
+        return found;
+    }
+
+    void give_back(std::vector<Bin>& bins) {
+        if (!bins.empty()) free_.push_back(std::move(bins));
+        bins.clear();
+    }
+
+    // The bins of a node, from its records.
+    void sum_up(Node& node) {
+        const std::int64_t size = node.size();
+        const std::int32_t* at = at_.data() + node.begin;
+        std::fill(node.bins.begin(), node.bins.end(), Bin{});
+        for (std::int64_t i = 0; i < size; ++i) {
+            pulls_[i] = pull_of_[at[i]];
+            curvatures_[i] = curvature_of_[at[i]];
+        }
+        for (std::int64_t j = 0; j < table_.n_columns; ++j) {
+            Bin* bins = node.bins.data() + table_.first[j];
+            const std::uint8_t* codes = table_.records.data() + j * n_;
+            for (std::int64_t i = 0; i < size; ++i) {
+                Bin& bin = bins[codes[at[i]]];
+                bin.pull += pulls_[i];
+                bin.curvature += curvatures_[i];
+                ++bin.n;
+            }
+        }
+    }
+
+    // Finds the best split of a node, which then waits for its turn or is a leaf.
+    void look_at(Node&& node, std::int64_t output) {
+        for (std::int64_t j = 0; j < table_.n_columns; ++j) {
+            upwards(j, node);
+            if (table_.missing[j]) downwards(j, node);
+        }
+        if (node.split.column < 0)
+            settle(node, output);
+        else
+            push(std::move(node));
+    }
+
+    // Splits of a column with missing values on the right.
+    void upwards(std::int64_t j, Node& node) {
+        const Bin* bins = node.bins.data() + table_.first[j];
+        const std::int64_t end = table_.n_used[j] - 1 + table_.missing[j];
+        std::int64_t n_found = 0;
+        Side left;
+        for (std::int64_t b = 0; b < end; ++b) {
+            if (!added(left, bins[b]) || left.n < rules_.min_samples_leaf) continue;
+            const Side right = less(node.sum, left);
+            if (right.n < rules_.min_samples_leaf) break;
+            if (left.curvature < LEAST_CURVATURE) continue;
+            if (right.curvature < LEAST_CURVATURE) break;
+            found_.put(n_found++, b, left, right);
+        }
+        choose(j, n_found, false, node);
+    }
+
+    // Those with missing values on the left.
+    void downwards(std::int64_t j, Node& node) {
+        const Bin* bins = node.bins.data() + table_.first[j];
+        std::int64_t n_found = 0;
+        Side right;
+        for (std::int64_t b = static_cast<std::int64_t>(table_.n_used[j]) - 2; b >= 0; --b) {
+            if (!added(right, bins[b + 1]) || right.n < rules_.min_samples_leaf) continue;
+            const Side left = less(node.sum, right);
+            if (left.n < rules_.min_samples_leaf) break;
+            if (right.curvature < LEAST_CURVATURE) continue;
+            if (left.curvature < LEAST_CURVATURE) break;
+            found_.put(n_found++, b, left, right);
+        }
+        choose(j, n_found, true, node);
+    }
+
+    // Adds a bin; whether anything changes. It may have a sum that rounding left over, without any record.
+    static bool added(Side& side, const Bin& bin) {
+        if (bin.n == 0 && bin.pull == 0 && bin.curvature == 0) return false;
+        side.n += bin.n;
+        side.curvature += bin.curvature;
+        side.pull += bin.pull;
+        return true;
+    }
+
+    double value(double pull, double curvature) const { return -pull / (curvature + penalty_ + NONZERO); }
+
+    double loss(double pull, double curvature) const { return pull * value(pull, curvature); }
+
+    // Takes the split of a column that gains most, the first one of several, if it gains more than any before.
+    void choose(std::int64_t j, std::int64_t n_found, bool missing_left, Node& node) {
+        const double own = node.value * node.sum.pull;
+        const double *pull_left = found_.pull_left.data(), *curvature_left = found_.curvature_left.data();
+        const double *pull_right = found_.pull_right.data(), *curvature_right = found_.curvature_right.data();
+        double* gains = found_.gain.data();
+        for (std::int64_t i = 0; i < n_found; ++i)
+            gains[i] = own - loss(pull_left[i], curvature_left[i]) - loss(pull_right[i], curvature_right[i]);
+        for (std::int64_t i = 0; i < n_found; ++i)
+            if (gains[i] > node.split.gain)
+                node.split = {gains[i], j, found_.bin[i], missing_left, {pull_left[i], curvature_left[i], found_.n_left[i]}};
+    }
+
+    static Side less(const Side& all, const Side& some) {
+        return {all.pull - some.pull, all.curvature - some.curvature, all.n - some.n};
+    }
+
+    // Splits the waiting node that gains most.
+    void split_next(std::int64_t output) {
+        Node node = pop();
+        const Split& split = node.split;
+        const std::int64_t middle = parted(node), depth = node.depth + 1;
+        const auto left_place = static_cast<std::int64_t>(steps_.size());
+        const Side right_sum = less(node.sum, split.left);
+        Node left{node.begin, middle, depth, left_place, split.left, value(split.left.pull, split.left.curvature), {}, {}};
+        Node right{middle, node.end, depth, left_place + 1, right_sum, value(right_sum.pull, right_sum.curvature), {}, {}};
+        const bool missing_left = table_.missing[split.column] ? split.missing_left : left.size() > right.size();
+        steps_[node.place] = {split.column, split.bin, left_place, left_place + 1, missing_left, 0.0};
+        steps_.resize(steps_.size() + 2);
+        if (n_leaves_ + static_cast<std::int64_t>(waiting_.size()) + 2 == rules_.max_leaf_nodes) {
+            give_back(node.bins);
+            settle(left, output);
+            settle(right, output);
+            for (Node& other : waiting_) settle(other, output);
+            waiting_.clear();
+            return;
+        }
+        const bool deep = depth == rules_.max_depth;
+        const bool splits_left = !deep && left.size() >= 2 * rules_.min_samples_leaf;
+        const bool splits_right = !deep && right.size() >= 2 * rules_.min_samples_leaf;
+        if (splits_left || splits_right) {
+            Node &smaller = left.size() < right.size() ? left : right, &larger = left.size() < right.size() ? right : left;
+            smaller.bins = bins();
+            sum_up(smaller);
+            larger.bins = std::move(node.bins);
+            for (std::size_t b = 0; b < larger.bins.size(); ++b) {
+                larger.bins[b].pull -= smaller.bins[b].pull;
+                larger.bins[b].curvature -= smaller.bins[b].curvature;
+                larger.bins[b].n -= smaller.bins[b].n;
+            }
+        }
+        if (!splits_left) settle(left, output);
+        if (!splits_right) settle(right, output);
+        if (splits_left) look_at(std::move(left), output);
+        if (splits_right) look_at(std::move(right), output);
+    }
+
+    // Parts the records of a node, each side in their order; where those on the right begin.
+    std::int64_t parted(const Node& node) {
+        const Split& split = node.split;
+        const std::uint8_t* codes = table_.records.data() + split.column * n_;
+        std::int64_t n_left = 0, n_right = 0;
+        for (std::int64_t i = node.begin; i < node.end; ++i) {
+            const std::int32_t row = at_[i];
+            if (goes_left(codes[row], split.column, split.bin, split.missing_left))
+                at_[node.begin + n_left++] = row;
+            else
+                right_[n_right++] = row;
+        }
+        std::copy_n(right_.begin(), n_right, at_.begin() + node.begin + n_left);
+        return node.begin + n_left;
+    }
+
+    // Makes a leaf of a node, which adds to the predictions of its records.
+    void settle(Node& node, std::int64_t output) {
+        ++n_leaves_;
+        give_back(node.bins);
+        const double value = node.value * rate_;
+        steps_[node.place].value = value;
+        double* raw = raw_.data() + output * n_;
+        for (std::int64_t i = node.begin; i < node.end; ++i) raw[at_[i]] += value;
+    }
+
+    static bool before(const Node& a, const Node& b) { return a.split.gain > b.split.gain; }
+
+    // A heap as Python's heapq has it, where the order of equal gains follows from how nodes are moved.
+    void push(Node&& node) {
+        waiting_.push_back(std::move(node));
+        rise(static_cast<std::int64_t>(waiting_.size()) - 1);
+    }
+
+    void rise(std::int64_t place) {
+        for (std::int64_t above; place > 0; place = above) {
+            above = (place - 1) / 2;
+            if (!before(waiting_[place], waiting_[above])) return;
+            std::swap(waiting_[place], waiting_[above]);
+        }
+    }
+
+    Node pop() {
+        Node last = std::move(waiting_.back());
+        waiting_.pop_back();
+        if (waiting_.empty()) return last;
+        std::swap(waiting_[0], last);
+        const auto size = static_cast<std::int64_t>(waiting_.size());
+        std::int64_t place = 0;
+        for (std::int64_t below; (below = 2 * place + 1) < size; place = below) {  // down to the end, then up again
+            if (below + 1 < size && !before(waiting_[below], waiting_[below + 1])) ++below;
+            std::swap(waiting_[place], waiting_[below]);
+        }
+        rise(place);
+        return last;
+    }
+
+    // Splits of a column that leave enough on both sides.
+    struct Found {
+        std::vector<double> pull_left, curvature_left, pull_right, curvature_right, gain;
+        std::vector<std::int64_t> bin, n_left;
+
+        void resize(std::int64_t most) {
+            for (auto* part : {&pull_left, &curvature_left, &pull_right, &curvature_right, &gain}) part->resize(most);
+            bin.resize(most);
+            n_left.resize(most);
+        }
+
+        void put(std::int64_t place, std::int64_t its_bin, const Side& left, const Side& right) {
+            pull_left[place] = left.pull;
+            curvature_left[place] = left.curvature;
+            pull_right[place] = right.pull;
+            curvature_right[place] = right.curvature;
+            bin[place] = its_bin;
+            n_left[place] = left.n;
+        }
+    };
+
+    const Table& table_;
+    const Rules& rules_;
+    const double rate_, penalty_;
+    const std::int64_t n_, k_;
+    const double* target_;  // [records]: numbers, 0 and 1, or places of classes
+    const std::int64_t n_queries_;
+    double* answers_;                     // [queries, outputs]
+    std::vector<double> raw_;             // [outputs, records]
+    std::vector<float> pull_, curvature_; // likewise
+    const float *pull_of_ = nullptr, *curvature_of_ = nullptr;  // of the output at hand
+    std::vector<std::int32_t> at_, right_;     // records, those of a node side by side in their order
+    std::vector<float> pulls_, curvatures_;    // of the records of the node at hand
+    std::vector<double> shares_;
+    std::vector<Step> steps_;  // of the tree at hand
+    std::vector<Node> waiting_;
+    std::int64_t n_leaves_ = 0;
+    std::vector<std::vector<Bin>> free_;
+    Found found_;
+};
+
+}  // namespace
+
+// Boosts trees on records whose bins stand column by column [columns, records], and answers queries [columns, queries] by
+// their raw predictions [queries, outputs], which begin at `initial` [outputs]. Returns 0, or -1 without memory.
+extern "C" std::int64_t leakgauge_boosted_on_bins(std::int64_t n, std::int64_t n_columns, const std::uint8_t* codes,
+                                                  const std::uint32_t* n_used, const std::uint8_t* missing,
+                                                  const Rules* rules, double rate, double penalty, const double* target,
+                                                  const double* initial, std::int64_t n_queries, const std::uint8_t* asked,
+                                                  double* answers) {
+    try {
+        Table table{n_columns, rules->n_bins, n_used, missing, {}, {}, {0}};
+        for (std::int64_t j = 0; j < n_columns; ++j) table.first.push_back(table.first.back() + n_used[j] + 1);
+        table.records = table.own(codes, n);
+        table.queries = table.own(asked, n_queries);
+        Boosting(table, *rules, rate, penalty, n, target, initial, n_queries, answers).train();
+        return 0;
+    } catch (...) {
+        return -1;
+    }
+}
