@@ -22,8 +22,19 @@ struct Rules {
     std::int64_t n_bins, max_leaf_nodes, max_depth, min_samples_leaf, n_stages, n_outputs, loss;
 };
 
+// The gradient and the curvature of the loss in single precision. Numbers on their way into a vector would not be rounded by
+// every compiler (GCC 12 takes the way to single precision and back for nothing), those in memory are.
+struct Slopes {
+    float pull, curvature;
+};
+
+Slopes single(double pull, double curvature) { return {static_cast<float>(pull), static_cast<float>(curvature)}; }
+
+// Sums of both.
+typedef double Sums __attribute__((vector_size(16)));
+
 struct Bin {
-    double pull = 0, curvature = 0;
+    Sums sum = {0, 0};
     std::int64_t n = 0;
 };
 
@@ -51,27 +62,52 @@ struct Node {
     std::int64_t size() const { return end - begin; }
 };
 
-// What queries go through.
+// What queries go through; a leaf leads to itself.
 struct Step {
-    std::int64_t column = -1, bin = 0, left = 0, right = 0;  // -1: a leaf
-    bool missing_left = false;
+    std::int32_t column = 0, bin = 0, missing = 0;  // `missing`: the bin of missing values if these go left, else none
+    std::int32_t next[2];                           // right, left
     double value = 0;
+
+    bool goes_left(std::int32_t code) const { return (code <= bin) | (code == missing); }
 };
 
-// Columns stand one after the other; missing values have the bin behind all others of a column.
+constexpr std::int32_t NO_BIN = -1;
+
 struct Table {
     std::int64_t n_columns, n_bins;  // all bins, as scikit-learn lays them out for each column: the last is for missing values
-    const std::uint32_t* n_used;     // [columns]: bins but that for missing values
+    const std::uint32_t* n_used;     // [columns]: bins but that for missing values, which stands behind them here
     const std::uint8_t* missing;     // [columns]: whether values of training records are missing
-    std::vector<std::uint8_t> records, queries;
     std::vector<std::int64_t> first;  // [columns + 1]: where bins begin
+    std::vector<std::uint8_t> records;  // [columns, records]
+    std::vector<std::uint8_t> side_by_side;  // the same, those of up to eight columns of a record together
+    std::vector<std::uint8_t> queries;       // [queries, columns]
 
-    std::vector<std::uint8_t> own(const std::uint8_t* codes, std::int64_t n) const {
-        std::vector<std::uint8_t> made(codes, codes + n_columns * n);
-        for (std::int64_t j = 0; j < n_columns; ++j)
-            std::replace(made.begin() + j * n, made.begin() + (j + 1) * n, static_cast<std::uint8_t>(n_bins - 1),
-                         static_cast<std::uint8_t>(n_used[j]));
-        return made;
+    Table(std::int64_t n_columns, std::int64_t n_bins, const std::uint32_t* n_used, const std::uint8_t* missing,
+          std::int64_t n, const std::uint8_t* codes, std::int64_t n_queries, const std::uint8_t* asked)
+        : n_columns(n_columns), n_bins(n_bins), n_used(n_used), missing(missing), first(1), records(codes, codes + n_columns * n),
+          side_by_side(n_columns * n), queries(n_columns * n_queries) {
+        for (std::int64_t j = 0; j < n_columns; ++j) {
+            first.push_back(first.back() + n_used[j] + 1);
+            for (std::int64_t i = 0; i < n; ++i) records[j * n + i] = place(j, records[j * n + i]);
+            for (std::int64_t i = 0; i < n_queries; ++i) queries[i * n_columns + j] = place(j, asked[j * n_queries + i]);
+        }
+        for (std::int64_t j = 0, width; j < n_columns; j += width) {
+            width = together(j);
+            for (std::int64_t i = 0; i < n; ++i)
+                for (std::int64_t lane = 0; lane < width; ++lane)
+                    side_by_side[j * n + i * width + lane] = records[(j + lane) * n + i];
+        }
+    }
+
+    // How many columns stand side by side from one on.
+    std::int64_t together(std::int64_t j) const {
+        const std::int64_t left = n_columns - j;
+        return left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    }
+
+  private:
+    std::uint8_t place(std::int64_t j, std::uint8_t code) const {
+        return code == n_bins - 1 ? static_cast<std::uint8_t>(n_used[j]) : code;
     }
 };
 
@@ -80,8 +116,7 @@ class Boosting {
     Boosting(const Table& table, const Rules& rules, double rate, double penalty, std::int64_t n, const double* target,
              const double* initial, std::int64_t n_queries, double* answers)
         : table_(table), rules_(rules), rate_(rate), penalty_(penalty), n_(n), k_(rules.n_outputs), target_(target),
-          n_queries_(n_queries), answers_(answers), raw_(n * k_), pull_(n * k_), curvature_(n * k_, 1.0f), at_(n), right_(n),
-          pulls_(n), curvatures_(n), shares_(k_) {
+          n_queries_(n_queries), answers_(answers), raw_(n * k_), slopes_(n * k_), at_(n), right_(n), shares_(k_) {
         for (std::int64_t output = 0; output < k_; ++output)
             std::fill_n(raw_.begin() + output * n, n, initial[output]);
         for (std::int64_t i = 0; i < n_queries; ++i) std::copy(initial, initial + k_, answers + i * k_);
@@ -99,10 +134,12 @@ class Boosting {
     }
 
   private:
+    static constexpr std::int64_t SOME = 16;
+
     // Gradients and curvatures of the loss, of all records and outputs.
     void differentiate() {
         if (rules_.loss == SQUARED_ERROR) {
-            for (std::int64_t i = 0; i < n_; ++i) pull_[i] = static_cast<float>(raw_[i] - target_[i]);
+            for (std::int64_t i = 0; i < n_; ++i) slopes_[i] = single(raw_[i] - target_[i], 1.0);
         } else if (rules_.loss == BINOMIAL) {
             for (std::int64_t i = 0; i < n_; ++i) {
                 const double y = target_[i], raw = raw_[i];
@@ -115,8 +152,7 @@ class Boosting {
                     curvature = std::exp(raw);
                     pull = curvature - y;
                 }
-                pull_[i] = static_cast<float>(pull);
-                curvature_[i] = static_cast<float>(curvature);
+                slopes_[i] = single(pull, curvature);
             }
         } else {
             for (std::int64_t i = 0; i < n_; ++i) {
@@ -126,8 +162,8 @@ class Boosting {
                 for (std::int64_t c = 0; c < k_; ++c) total += shares_[c] = std::exp(raw_[c * n_ + i] - most);
                 for (std::int64_t c = 0; c < k_; ++c) {
                     const double share = shares_[c] / total;
-                    pull_[c * n_ + i] = static_cast<float>(share - (target_[i] == static_cast<double>(c) ? 1.0 : 0.0));
-                    curvature_[c * n_ + i] = static_cast<float>(share * (1.0 - share));
+                    const double own = target_[i] == static_cast<double>(c) ? 1.0 : 0.0;
+                    slopes_[c * n_ + i] = single(share - own, share * (1.0 - share));
                 }
             }
         }
@@ -135,10 +171,9 @@ class Boosting {
 
     // Grows a tree and adds it to predictions; whether it has a split.
     bool tree(std::int64_t output) {
-        pull_of_ = pull_.data() + output * n_;
-        curvature_of_ = curvature_.data() + output * n_;
+        slopes_of_ = slopes_.data() + output * n_;
         for (std::int64_t i = 0; i < n_; ++i) at_[i] = static_cast<std::int32_t>(i);
-        steps_.assign(1, Step{});
+        steps_.assign(1, leaf(0));
         waiting_.clear();
         n_leaves_ = 0;
         Node root{0, n_, 0, 0, {}, 0.0, {}, bins()};
@@ -150,21 +185,26 @@ class Boosting {
             look_at(std::move(root), output);
         while (!waiting_.empty()) split_next(output);
         if (steps_.size() == 1) return false;
-        for (std::int64_t i = 0; i < n_queries_; ++i) answers_[i * k_ + output] += asked(i);
+        for (std::int64_t i = 0; i < n_queries_; i += SOME) ask(i, std::min(SOME, n_queries_ - i), output);
         return true;
     }
 
-    double asked(std::int64_t query) const {
-        const Step* step = steps_.data();
-        while (step->column >= 0) {
-            const std::int64_t code = table_.queries[step->column * n_queries_ + query];
-            step = steps_.data() + (goes_left(code, step->column, step->bin, step->missing_left) ? step->left : step->right);
+    // Sends some queries through the tree, side by side until all have arrived.
+    void ask(std::int64_t first, std::int64_t n, std::int64_t output) {
+        const Step* const steps = steps_.data();
+        const std::uint8_t* const codes = table_.queries.data() + first * table_.n_columns;
+        std::int32_t at[SOME] = {};
+        for (bool moved = true; moved;) {
+            std::int32_t changed = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const Step& step = steps[at[i]];
+                const std::int32_t next = step.next[step.goes_left(codes[i * table_.n_columns + step.column])];
+                changed |= next ^ at[i];
+                at[i] = next;
+            }
+            moved = changed != 0;
         }
-        return step->value;
-    }
-
-    bool goes_left(std::int64_t code, std::int64_t column, std::int64_t bin, bool missing_left) const {
-        return code == table_.n_used[column] ? missing_left : code <= bin;
+        for (std::int64_t i = 0; i < n; ++i) answers_[(first + i) * k_ + output] += steps[at[i]].value;
     }
 
     // Sums of all records, as numpy adds up the bins of the first column with those that nobody is in.
@@ -173,8 +213,8 @@ class Boosting {
         const std::int64_t n_used = table_.n_used[0];
         for (std::int64_t b = 0; b <= n_used; ++b) {
             const std::int64_t place = b == n_used ? table_.n_bins - 1 : b;
-            pulls[place] = bins[b].pull;
-            curvatures[place] = bins[b].curvature;
+            pulls[place] = bins[b].sum[0];
+            curvatures[place] = bins[b].sum[1];
         }
         return {summed(pulls.data(), table_.n_bins), summed(curvatures.data(), table_.n_bins), n_};
     }
@@ -191,22 +231,30 @@ class Boosting {
         bins.clear();
     }
 
-    // The bins of a node, from its records.
+    // The bins of a node, from its records in their order.
     void sum_up(Node& node) {
-        const std::int64_t size = node.size();
-        const std::int32_t* at = at_.data() + node.begin;
         std::fill(node.bins.begin(), node.bins.end(), Bin{});
-        for (std::int64_t i = 0; i < size; ++i) {
-            pulls_[i] = pull_of_[at[i]];
-            curvatures_[i] = curvature_of_[at[i]];
+        for (std::int64_t j = 0, width; j < table_.n_columns; j += width) {
+            width = table_.together(j);
+            if (width == 8) sum_up<8>(j, node);
+            if (width == 4) sum_up<4>(j, node);
+            if (width == 2) sum_up<2>(j, node);
+            if (width == 1) sum_up<1>(j, node);
         }
-        for (std::int64_t j = 0; j < table_.n_columns; ++j) {
-            Bin* bins = node.bins.data() + table_.first[j];
-            const std::uint8_t* codes = table_.records.data() + j * n_;
-            for (std::int64_t i = 0; i < size; ++i) {
-                Bin& bin = bins[codes[at[i]]];
-                bin.pull += pulls_[i];
-                bin.curvature += curvatures_[i];
+    }
+
+    // Some columns together: one does not wait for the sums of another.
+    template <std::int64_t WIDTH>
+    void sum_up(std::int64_t j, Node& node) {
+        Bin* bins[WIDTH];
+        for (std::int64_t lane = 0; lane < WIDTH; ++lane) bins[lane] = node.bins.data() + table_.first[j + lane];
+        const std::uint8_t* const codes = table_.side_by_side.data() + j * n_;
+        for (std::int64_t i = node.begin; i < node.end; ++i) {
+            const std::int64_t row = at_[i];
+            const Sums slopes = {slopes_of_[row].pull, slopes_of_[row].curvature};
+            for (std::int64_t lane = 0; lane < WIDTH; ++lane) {
+                Bin& bin = bins[lane][codes[row * WIDTH + lane]];
+                bin.sum += slopes;
                 ++bin.n;
             }
         }
@@ -259,10 +307,10 @@ class Boosting {
 
     // Adds a bin; whether anything changes. It may have a sum that rounding left over, without any record.
     static bool added(Side& side, const Bin& bin) {
-        if (bin.n == 0 && bin.pull == 0 && bin.curvature == 0) return false;
+        if (bin.n == 0 && bin.sum[0] == 0 && bin.sum[1] == 0) return false;
         side.n += bin.n;
-        side.curvature += bin.curvature;
-        side.pull += bin.pull;
+        side.curvature += bin.sum[1];
+        side.pull += bin.sum[0];
         return true;
     }
 
@@ -297,8 +345,11 @@ class Boosting {
         Node left{node.begin, middle, depth, left_place, split.left, value(split.left.pull, split.left.curvature), {}, {}};
         Node right{middle, node.end, depth, left_place + 1, right_sum, value(right_sum.pull, right_sum.curvature), {}, {}};
         const bool missing_left = table_.missing[split.column] ? split.missing_left : left.size() > right.size();
-        steps_[node.place] = {split.column, split.bin, left_place, left_place + 1, missing_left, 0.0};
-        steps_.resize(steps_.size() + 2);
+        Step& step = steps_[node.place];
+        step = step_of(split, missing_left);
+        step.next[0] = static_cast<std::int32_t>(left_place + 1);
+        step.next[1] = static_cast<std::int32_t>(left_place);
+        for (std::int64_t place : {left_place, left_place + 1}) steps_.push_back(leaf(place));
         if (n_leaves_ + static_cast<std::int64_t>(waiting_.size()) + 2 == rules_.max_leaf_nodes) {
             give_back(node.bins);
             settle(left, output);
@@ -316,8 +367,7 @@ class Boosting {
             sum_up(smaller);
             larger.bins = std::move(node.bins);
             for (std::size_t b = 0; b < larger.bins.size(); ++b) {
-                larger.bins[b].pull -= smaller.bins[b].pull;
-                larger.bins[b].curvature -= smaller.bins[b].curvature;
+                larger.bins[b].sum -= smaller.bins[b].sum;
                 larger.bins[b].n -= smaller.bins[b].n;
             }
         }
@@ -327,17 +377,31 @@ class Boosting {
         if (splits_right) look_at(std::move(right), output);
     }
 
+    Step step_of(const Split& split, bool missing_left) const {
+        Step step;
+        step.column = static_cast<std::int32_t>(split.column);
+        step.bin = static_cast<std::int32_t>(split.bin);
+        step.missing = missing_left ? static_cast<std::int32_t>(table_.n_used[split.column]) : NO_BIN;
+        return step;
+    }
+
+    static Step leaf(std::int64_t place) {
+        Step step;
+        step.next[0] = step.next[1] = static_cast<std::int32_t>(place);
+        return step;
+    }
+
     // Parts the records of a node, each side in their order; where those on the right begin.
     std::int64_t parted(const Node& node) {
-        const Split& split = node.split;
-        const std::uint8_t* codes = table_.records.data() + split.column * n_;
+        const Step step = step_of(node.split, node.split.missing_left);
+        const std::uint8_t* codes = table_.records.data() + node.split.column * n_;
         std::int64_t n_left = 0, n_right = 0;
         for (std::int64_t i = node.begin; i < node.end; ++i) {
             const std::int32_t row = at_[i];
-            if (goes_left(codes[row], split.column, split.bin, split.missing_left))
-                at_[node.begin + n_left++] = row;
-            else
-                right_[n_right++] = row;
+            const bool left = step.goes_left(codes[row]);
+            at_[node.begin + n_left] = right_[n_right] = row;
+            n_left += left;
+            n_right += !left;
         }
         std::copy_n(right_.begin(), n_right, at_.begin() + node.begin + n_left);
         return node.begin + n_left;
@@ -413,10 +477,9 @@ class Boosting {
     const std::int64_t n_queries_;
     double* answers_;                     // [queries, outputs]
     std::vector<double> raw_;             // [outputs, records]
-    std::vector<float> pull_, curvature_; // likewise
-    const float *pull_of_ = nullptr, *curvature_of_ = nullptr;  // of the output at hand
+    std::vector<Slopes> slopes_;          // likewise, in single precision
+    const Slopes* slopes_of_ = nullptr;   // of the output at hand
     std::vector<std::int32_t> at_, right_;     // records, those of a node side by side in their order
-    std::vector<float> pulls_, curvatures_;    // of the records of the node at hand
     std::vector<double> shares_;
     std::vector<Step> steps_;  // of the tree at hand
     std::vector<Node> waiting_;
@@ -435,10 +498,7 @@ extern "C" std::int64_t leakgauge_boosted_on_bins(std::int64_t n, std::int64_t n
                                                   const double* initial, std::int64_t n_queries, const std::uint8_t* asked,
                                                   double* answers) {
     try {
-        Table table{n_columns, rules->n_bins, n_used, missing, {}, {}, {0}};
-        for (std::int64_t j = 0; j < n_columns; ++j) table.first.push_back(table.first.back() + n_used[j] + 1);
-        table.records = table.own(codes, n);
-        table.queries = table.own(asked, n_queries);
+        const Table table(n_columns, rules->n_bins, n_used, missing, n, codes, n_queries, asked);
         Boosting(table, *rules, rate, penalty, n, target, initial, n_queries, answers).train();
         return 0;
     } catch (...) {
