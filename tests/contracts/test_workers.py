@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import CategoricalNB
 from sklearn.neural_network import MLPClassifier
@@ -79,6 +79,8 @@ if COMPILED:  # else scikit-learn does it
     CASES += [
         ("gradient-boosting", BOOSTING, RANDOM, 3),
         ("gradient-boosting-released", Temperature(2.0).apply(BOOSTING), RANDOM, 2),
+        ("histogram-boosting", SklearnLearner(HistGradientBoostingClassifier(max_iter=5)), LEAVE_OUT, 2),
+        ("histogram-boosting", SklearnLearner(HistGradientBoostingClassifier(max_iter=5)), RANDOM, 3),
     ]
 
 
@@ -120,5 +122,5 @@ def test_every_engine_with_chunks_is_here() -> None:
     chunked = {engine.name for engine in (*ENGINES, Refit()) if engine.chunk is not None}
     missing = {name for name in chunked if not any(name.startswith(known) for known in named)}
     own_test = {name for name in missing if name.startswith("modules")}  # as torch need not be installed
-    own_test |= set() if COMPILED else {"gradient-boosting"}
+    own_test |= set() if COMPILED else {"gradient-boosting", "histogram-boosting"}
     assert missing == own_test

@@ -282,10 +282,10 @@ def _solver_errors(
     """
     full, without = _logs(pair, left)
     try:
-        if not isinstance(pair.prepared.engine, Refit):
-            error = np.nan_to_num(left.about(pair.prepared.floor()), nan=np.inf)
-            return error, error
         rounded = _rounded_otherwise(learner, records, left.rows, seed, full)
+        if not isinstance(pair.prepared.engine, Refit):
+            error = np.nan_to_num(left.about(pair.prepared.floor()), nan=np.inf) + rounded
+            return error, error
         tight = learner.with_converged_solver() or (learner if apart else None)
         if tight is None:
             return rounded, rounded

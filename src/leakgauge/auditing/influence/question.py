@@ -219,7 +219,7 @@ class InfluenceOfRecords(Question):
                 outline.leaving_out(np.repeat(rows[: 2 * N_PROBED], 2)),
             )
             yield PlannedStep.of(NOISE_FLOOR_STEP, noise, sometimes=True)
-        if plain and learner.rounding_otherwise(0) is not None:
+        if not values and learner.rounding_otherwise(0) is not None:
             yield PlannedStep.plainly(
                 "the model on all records, rounded otherwise", outline.job(everything(n, N_BOOSTING_TWINS), asked)
             )

@@ -81,10 +81,10 @@ class Boosting(Engine):
         """Another learner, preprocessing that is fitted, other settings, and classes that a subset lacks: refused."""
         from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
 
-        case = given_or_behind(job, (GradientBoostingClassifier, GradientBoostingRegressor))
-        if isinstance(case, Refusal):
-            return case
-        case, fits = case
+        found = given_or_behind(job, (GradientBoostingClassifier, GradientBoostingRegressor))
+        if isinstance(found, Refusal):
+            return found
+        case, fits = found
         if compiled() is None:
             return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
         single = job.trains_on_all or isinstance(job.subsets, LeaveOneOut | LeaveUnitOut)

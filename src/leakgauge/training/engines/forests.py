@@ -78,7 +78,10 @@ PLAIN = {
 }
 """Settings that are supported as they are by default only."""
 
-COUNTED = ("min_samples_leaf", "min_samples_split", "max_depth", "max_features", "n_estimators", "max_iter", "max_leaf_nodes")
+COUNTED = (
+    *("min_samples_leaf", "min_samples_split", "max_depth", "max_features"),
+    *("n_estimators", "max_iter", "max_leaf_nodes"),
+)
 """Settings that may be whole numbers; twice a leaf is the smallest node that is split."""
 
 TOO_LARGE = "a number is too large for single precision"

@@ -80,9 +80,8 @@ class HistogramBoosting(Engine):
         if compiled() is None:
             return Refusal(RefusalKind.MACHINE, "without the compiled loops scikit-learn is faster")
         assert isinstance(job.learner, SklearnLearner)
-        if reason := refused_setting(case.estimator, PLAIN, "loss", LOSSES):
-            return Refusal(RefusalKind.SETTING, reason)
-        if reason := _why_stops(case.estimator, job):
+        reason = refused_setting(case.estimator, PLAIN, "loss", LOSSES) or _unsupported(case.estimator, job)
+        if reason:
             return Refusal(RefusalKind.SETTING, reason)
         if not rounds_alike():
             return Refusal(RefusalKind.MACHINE, "the installed scikit-learn rounds in another way")
@@ -133,25 +132,21 @@ class ManyOnBins(Boosted):
         start = np.asarray(loss.fit_intercept_only(target), dtype=np.float64).reshape(-1)
         codes, n_used, asked = binned(matrix, queries, estimator.max_bins)
         missing = (codes == estimator.max_bins).any(axis=1).astype(np.uint8)
-        limits = (
-            NO_LIMIT if limit is None else int(limit) for limit in (estimator.max_leaf_nodes, estimator.max_depth)
-        )
-        rules = np.array(
-            [
-                *(estimator.max_bins + 1, *limits, estimator.min_samples_leaf),
-                *(estimator.max_iter, len(start), number),
-            ],
-            dtype=np.int64,
-        )
+        limits = [NO_LIMIT if limit is None else limit for limit in (estimator.max_leaf_nodes, estimator.max_depth)]
+        of_trees = [estimator.max_bins + 1, *limits, estimator.min_samples_leaf]
+        rules = np.array([*of_trees, estimator.max_iter, len(start), number], dtype=np.int64)
+        given: tuple[NDArray[Any], ...] = (codes, n_used, missing, rules)
+        rates = (float(estimator.learning_rate), float(estimator.l2_regularization))
         raw = np.empty((len(queries), len(start)))
         call(
             compiled().leakgauge_boosted_on_bins,  # type: ignore[union-attr]
             *map(ctypes.c_int64, (n, d)),
-            *map(pointer, (codes, n_used, missing, rules)),
-            *map(ctypes.c_double, (estimator.learning_rate, estimator.l2_regularization)),
+            *map(pointer, given),
+            *map(ctypes.c_double, rates),
             *map(pointer, (target, start)),
             ctypes.c_int64(len(queries)),
-            *map(pointer, (asked, raw)),
+            pointer(asked),
+            pointer(raw),
         )
         who = name_of(estimator)
         if number == SQUARED_ERROR:
@@ -172,7 +167,7 @@ def binned(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint8]]:
     """Bins of training records by column ``[d, n]``, how many each column has ``[d]``, and those of queries ``[d, q]``.
 
-    By scikit-learn's own code: a query is in a bin up to some bin where it is at most that one's threshold, as trees ask.
+    By scikit-learn's own code. Trees ask whether a query is at most the threshold of a bin; so it is in it, or below.
 
     Raises:
         ModelError: scikit-learn cannot bin these columns.
@@ -200,10 +195,11 @@ def rounds_alike() -> bool:
     many[rng.random((300, 3)) < 0.1] = np.nan
     X, z = np.hstack([few, 2 - few[:, :1], many]), few[:, 0] * few[:, 1] + many[:, 1] ** 2
     z = np.nan_to_num(z) + rng.normal(size=300)
+    spread = z * 10.0 ** rng.uniform(-8, 8, 300)  # of which sums in double precision depend on the order
     settings = {"max_iter": 8, "min_samples_leaf": 5, "max_leaf_nodes": 12, "max_bins": 40}
     subsets = DenseSubsets(np.arange(300)[None] != 0)
     for cuts in ([], [1.0], [0.5, 2.0]):
-        labels = np.array(["a", "b", "c"])[np.digitize(z, cuts)] if cuts else z
+        labels = np.array(["a", "b", "c"])[np.digitize(z, cuts)] if cuts else spread
         records = Records.from_arrays(X, labels)
         kind = HistGradientBoostingClassifier if cuts else HistGradientBoostingRegressor
         job = Job(SklearnLearner(kind(**settings)), records, subsets, records.features, 0, Randomness.COMMON)
@@ -226,15 +222,17 @@ def compiled() -> ctypes.CDLL | None:
     return library if library is not None and hasattr(library, "leakgauge_boosted_on_bins") else None
 
 
-def _why_stops(estimator: Any, job: Job) -> str | None:
-    """Why some model may hold records out to stop early, or bins a part of its records; ``None`` if none does."""
-    if estimator.early_stopping is not False and estimator.early_stopping != "auto":
-        return f"{name_of(estimator)}(early_stopping=True) is not supported"
-    most = max(int(job.subsets.row(model).sum()) for model in range(len(job.subsets)))
+def _unsupported(estimator: Any, job: Job) -> str | None:
+    """A setting by which some model draws, or that scikit-learn cannot count to; ``None`` if there is none."""
+    name, most = name_of(estimator), max(int(job.subsets.row(model).sum()) for model in range(len(job.subsets)))
+    if estimator.early_stopping not in (False, "auto"):
+        return f"{name}(early_stopping=True) is not supported"
     if estimator.early_stopping == "auto" and most > MOST_WITHOUT_STOP:
-        return f"{name_of(estimator)}(early_stopping='auto') may stop early with more than {MOST_WITHOUT_STOP:,} records"
+        return f"{name}(early_stopping='auto') holds some of more than {MOST_WITHOUT_STOP:,} records out"
     if most > MOST_BINNED:
-        return f"{name_of(estimator)} draws records for its bins from more than {MOST_BINNED:,}"
+        return f"{name} draws records for its bins from more than {MOST_BINNED:,}"
+    if estimator.min_samples_leaf > MOST_BINNED:
+        return f"{name}(min_samples_leaf=...) is too large a number"
     return None
 
 
