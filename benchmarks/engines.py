@@ -547,7 +547,7 @@ def rows() -> list[Row]:
         )
         found.append(Row("boosting of 100 trees, 16 shadow models on 1,000 of 2,000", table.name, measure, 5))
         measure = lambda table=table, subsets=subsets: shadows(HistGradientBoostingClassifier(), table, subsets)  # noqa: E731
-        found.append(Row("histogram boosting of 100 trees, 16 shadow models on 1,000 of 2,000", table.name, measure, 5))
+        found.append(Row("histogram boosting of 100 trees, 16 shadow models on 1,000 of 2,000", table.name, measure))
     found += _pipeline_rows()
     found += _shadow_rows()
     found += _network_rows(places)

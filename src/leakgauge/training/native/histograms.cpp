@@ -36,12 +36,72 @@ typedef double Sums __attribute__((vector_size(16)));
 struct Bin {
     Sums sum = {0, 0};
     std::int64_t n = 0;
+
+    // Whether nothing is in it: no record, and no sum that rounding left over.
+    bool empty() const { return n == 0 && sum[0] == 0 && sum[1] == 0; }
+};
+
+// The bins of all columns, and which of them are not empty: of a small node few are.
+struct Histogram {
+    std::vector<Bin> bins;
+    std::vector<std::uint64_t> filled;
+
+    Histogram() = default;
+    explicit Histogram(std::int64_t n) : bins(n), filled((n + 63) / 64) {}
+
+    void mark(std::int64_t b) { filled[b >> 6] |= std::uint64_t{1} << (b & 63); }
+
+    // Those of a part of a word that are filled.
+    std::uint64_t word(std::int64_t w, std::int64_t begin, std::int64_t end) const {
+        std::uint64_t bits = filled[w];
+        if (w == begin >> 6) bits &= ~std::uint64_t{0} << (begin & 63);
+        if (w == end >> 6) bits &= (std::uint64_t{1} << (end & 63)) - 1;
+        return bits;
+    }
+
+    // Calls with each filled bin from one up to another, as long as it is told to go on.
+    template <typename Function>
+    void upwards(std::int64_t begin, std::int64_t end, Function&& goes_on) const {
+        for (std::int64_t w = begin >> 6; 64 * w < end; ++w)
+            for (std::uint64_t bits = word(w, begin, end); bits; bits &= bits - 1)
+                if (!goes_on(64 * w + __builtin_ctzll(bits))) return;
+    }
+
+    template <typename Function>
+    void downwards(std::int64_t begin, std::int64_t end, Function&& goes_on) const {
+        for (std::int64_t w = (end - 1) >> 6; w >= begin >> 6 && begin < end; --w)
+            for (std::uint64_t bits = word(w, begin, end); bits;) {
+                const std::int64_t last = 63 - __builtin_clzll(bits);
+                if (!goes_on(64 * w + last)) return;
+                bits ^= std::uint64_t{1} << last;
+            }
+    }
+
+    void clear() {
+        upwards(0, static_cast<std::int64_t>(bins.size()), [&](std::int64_t b) { return bins[b] = Bin{}, true; });
+        std::fill(filled.begin(), filled.end(), 0);
+    }
+
+    void operator-=(const Histogram& other) {
+        other.upwards(0, static_cast<std::int64_t>(bins.size()), [&](std::int64_t b) {
+            bins[b].sum -= other.bins[b].sum;
+            bins[b].n -= other.bins[b].n;
+            if (bins[b].empty()) filled[b >> 6] ^= std::uint64_t{1} << (b & 63);
+            return true;
+        });
+    }
 };
 
 // Sums of some records.
 struct Side {
     double pull = 0, curvature = 0;
     std::int64_t n = 0;
+
+    void add(const Bin& bin) {
+        n += bin.n;
+        curvature += bin.sum[1];
+        pull += bin.sum[0];
+    }
 };
 
 struct Split {
@@ -57,7 +117,7 @@ struct Node {
     Side sum;
     double value;
     Split split;
-    std::vector<Bin> bins;
+    Histogram histogram;
 
     std::int64_t size() const { return end - begin; }
 };
@@ -122,6 +182,7 @@ class Boosting {
         for (std::int64_t i = 0; i < n_queries; ++i) std::copy(initial, initial + k_, answers + i * k_);
         const std::int64_t most = 1 + *std::max_element(table.n_used, table.n_used + table.n_columns);
         found_.resize(most);
+        touched_.resize(table.first.back());
     }
 
     void train() {
@@ -176,9 +237,9 @@ class Boosting {
         steps_.assign(1, leaf(0));
         waiting_.clear();
         n_leaves_ = 0;
-        Node root{0, n_, 0, 0, {}, 0.0, {}, bins()};
+        Node root{0, n_, 0, 0, {}, 0.0, {}, nothing()};
         sum_up(root);
-        root.sum = whole(root.bins);
+        root.sum = whole(root.histogram.bins);
         if (n_ < 2 * rules_.min_samples_leaf || root.sum.curvature < LEAST_CURVATURE)
             settle(root, output);
         else
@@ -219,35 +280,53 @@ class Boosting {
         return {summed(pulls.data(), table_.n_bins), summed(curvatures.data(), table_.n_bins), n_};
     }
 
-    std::vector<Bin> bins() {
-        if (free_.empty()) return std::vector<Bin>(table_.first.back());
-        std::vector<Bin> found = std::move(free_.back());
+    Histogram nothing() {
+        if (free_.empty()) return Histogram(table_.first.back());
+        Histogram found = std::move(free_.back());
         free_.pop_back();
         return found;
     }
 
-    void give_back(std::vector<Bin>& bins) {
-        if (!bins.empty()) free_.push_back(std::move(bins));
-        bins.clear();
+    void give_back(Histogram& histogram) {
+        if (histogram.bins.empty()) return;
+        histogram.clear();
+        free_.push_back(std::move(histogram));
+        histogram = Histogram();
     }
 
     // The bins of a node, from its records in their order.
     void sum_up(Node& node) {
-        std::fill(node.bins.begin(), node.bins.end(), Bin{});
+        Histogram& found = node.histogram;
+        const std::int64_t n_bins = table_.first.back();
+        const bool few = node.size() * table_.n_columns < n_bins;
+        n_touched_ = 0;
         for (std::int64_t j = 0, width; j < table_.n_columns; j += width) {
             width = table_.together(j);
+            if (few) touch(j, width, node);
             if (width == 8) sum_up<8>(j, node);
             if (width == 4) sum_up<4>(j, node);
             if (width == 2) sum_up<2>(j, node);
             if (width == 1) sum_up<1>(j, node);
         }
+        if (few)
+            for (std::int64_t i = 0; i < n_touched_; ++i) found.mark(touched_[i]);
+        else
+            for (std::int64_t b = 0; b < n_bins; ++b) found.filled[b >> 6] |= std::uint64_t{found.bins[b].n != 0} << (b & 63);
+    }
+
+    // Notes the bins of the records of a node.
+    void touch(std::int64_t j, std::int64_t width, const Node& node) {
+        const std::uint8_t* const codes = table_.side_by_side.data() + j * n_;
+        for (std::int64_t i = node.begin; i < node.end; ++i)
+            for (std::int64_t lane = 0; lane < width; ++lane)
+                touched_[n_touched_++] = static_cast<std::int32_t>(table_.first[j + lane] + codes[at_[i] * width + lane]);
     }
 
     // Some columns together: one does not wait for the sums of another.
     template <std::int64_t WIDTH>
     void sum_up(std::int64_t j, Node& node) {
         Bin* bins[WIDTH];
-        for (std::int64_t lane = 0; lane < WIDTH; ++lane) bins[lane] = node.bins.data() + table_.first[j + lane];
+        for (std::int64_t lane = 0; lane < WIDTH; ++lane) bins[lane] = node.histogram.bins.data() + table_.first[j + lane];
         const std::uint8_t* const codes = table_.side_by_side.data() + j * n_;
         for (std::int64_t i = node.begin; i < node.end; ++i) {
             const std::int64_t row = at_[i];
@@ -272,46 +351,40 @@ class Boosting {
             push(std::move(node));
     }
 
-    // Splits of a column with missing values on the right.
+    // Splits of a column with missing values on the right. After an empty bin nothing has changed, and no gain is greater.
     void upwards(std::int64_t j, Node& node) {
-        const Bin* bins = node.bins.data() + table_.first[j];
-        const std::int64_t end = table_.n_used[j] - 1 + table_.missing[j];
+        const std::int64_t first = table_.first[j], end = first + table_.n_used[j] - 1 + table_.missing[j];
         std::int64_t n_found = 0;
         Side left;
-        for (std::int64_t b = 0; b < end; ++b) {
-            if (!added(left, bins[b]) || left.n < rules_.min_samples_leaf) continue;
+        node.histogram.upwards(first, end, [&](std::int64_t b) {
+            left.add(node.histogram.bins[b]);
+            if (left.n < rules_.min_samples_leaf) return true;
             const Side right = less(node.sum, left);
-            if (right.n < rules_.min_samples_leaf) break;
-            if (left.curvature < LEAST_CURVATURE) continue;
-            if (right.curvature < LEAST_CURVATURE) break;
-            found_.put(n_found++, b, left, right);
-        }
+            if (right.n < rules_.min_samples_leaf) return false;
+            if (left.curvature < LEAST_CURVATURE) return true;
+            if (right.curvature < LEAST_CURVATURE) return false;
+            found_.put(n_found++, b - first, left, right);
+            return true;
+        });
         choose(j, n_found, false, node);
     }
 
     // Those with missing values on the left.
     void downwards(std::int64_t j, Node& node) {
-        const Bin* bins = node.bins.data() + table_.first[j];
+        const std::int64_t first = table_.first[j];
         std::int64_t n_found = 0;
         Side right;
-        for (std::int64_t b = static_cast<std::int64_t>(table_.n_used[j]) - 2; b >= 0; --b) {
-            if (!added(right, bins[b + 1]) || right.n < rules_.min_samples_leaf) continue;
+        node.histogram.downwards(first + 1, first + table_.n_used[j], [&](std::int64_t b) {
+            right.add(node.histogram.bins[b]);
+            if (right.n < rules_.min_samples_leaf) return true;
             const Side left = less(node.sum, right);
-            if (left.n < rules_.min_samples_leaf) break;
-            if (right.curvature < LEAST_CURVATURE) continue;
-            if (left.curvature < LEAST_CURVATURE) break;
-            found_.put(n_found++, b, left, right);
-        }
+            if (left.n < rules_.min_samples_leaf) return false;
+            if (right.curvature < LEAST_CURVATURE) return true;
+            if (left.curvature < LEAST_CURVATURE) return false;
+            found_.put(n_found++, b - 1 - first, left, right);
+            return true;
+        });
         choose(j, n_found, true, node);
-    }
-
-    // Adds a bin; whether anything changes. It may have a sum that rounding left over, without any record.
-    static bool added(Side& side, const Bin& bin) {
-        if (bin.n == 0 && bin.sum[0] == 0 && bin.sum[1] == 0) return false;
-        side.n += bin.n;
-        side.curvature += bin.sum[1];
-        side.pull += bin.sum[0];
-        return true;
     }
 
     double value(double pull, double curvature) const { return -pull / (curvature + penalty_ + NONZERO); }
@@ -351,7 +424,7 @@ class Boosting {
         step.next[1] = static_cast<std::int32_t>(left_place);
         for (std::int64_t place : {left_place, left_place + 1}) steps_.push_back(leaf(place));
         if (n_leaves_ + static_cast<std::int64_t>(waiting_.size()) + 2 == rules_.max_leaf_nodes) {
-            give_back(node.bins);
+            give_back(node.histogram);
             settle(left, output);
             settle(right, output);
             for (Node& other : waiting_) settle(other, output);
@@ -363,13 +436,12 @@ class Boosting {
         const bool splits_right = !deep && right.size() >= 2 * rules_.min_samples_leaf;
         if (splits_left || splits_right) {
             Node &smaller = left.size() < right.size() ? left : right, &larger = left.size() < right.size() ? right : left;
-            smaller.bins = bins();
+            smaller.histogram = nothing();
             sum_up(smaller);
-            larger.bins = std::move(node.bins);
-            for (std::size_t b = 0; b < larger.bins.size(); ++b) {
-                larger.bins[b].sum -= smaller.bins[b].sum;
-                larger.bins[b].n -= smaller.bins[b].n;
-            }
+            larger.histogram = std::move(node.histogram);
+            larger.histogram -= smaller.histogram;
+        } else {
+            give_back(node.histogram);
         }
         if (!splits_left) settle(left, output);
         if (!splits_right) settle(right, output);
@@ -410,7 +482,7 @@ class Boosting {
     // Makes a leaf of a node, which adds to the predictions of its records.
     void settle(Node& node, std::int64_t output) {
         ++n_leaves_;
-        give_back(node.bins);
+        give_back(node.histogram);
         const double value = node.value * rate_;
         steps_[node.place].value = value;
         double* raw = raw_.data() + output * n_;
@@ -484,7 +556,9 @@ class Boosting {
     std::vector<Step> steps_;  // of the tree at hand
     std::vector<Node> waiting_;
     std::int64_t n_leaves_ = 0;
-    std::vector<std::vector<Bin>> free_;
+    std::vector<Histogram> free_;          // empty ones
+    std::vector<std::int32_t> touched_;    // bins of the records of a small node
+    std::int64_t n_touched_ = 0;
     Found found_;
 };
 
