@@ -826,7 +826,13 @@ SEVERAL = {
     "a step that learns labels": make_pipeline(AsColumn(), Ridge(0.1)),
     "whitened": make_pipeline(PCA(whiten=True), Normalizer(), SelectKBest(f_regression, k=3), Ridge(1.0)),
     "a network from known weights": MLPRegressor(
-        hidden_layer_sizes=(50,), activation="tanh", solver="sgd", batch_size=400, shuffle=False, max_iter=10, random_state=0
+        hidden_layer_sizes=(50,),
+        activation="tanh",
+        solver="sgd",
+        batch_size=400,
+        shuffle=False,
+        max_iter=10,
+        random_state=0,
     ),
     "flat trees at random columns": ExtraTreesRegressor(30, max_features=1, max_depth=2, random_state=0),
 }
