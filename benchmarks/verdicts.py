@@ -18,7 +18,8 @@ over 16 seeds.
 Harmless: no advantage above 0.05 and no PDTP above 0.5. Leaky: an advantage above 0.15, or a PDTP above 1. What is
 neither is in between; what was not checked counts as it was meant. What independent code measures does not depend on
 the package: --own takes it, and the groups, from a page that was written before. It is of the output about each
-record itself: a model that it calls harmless can fail by gradients or influence, which look at all outputs at once.
+record itself: a model that it calls harmless can fail by gradients or influence, which look at all outputs at once, or
+by sums that few records decide, such as the coefficient of a rare category.
 """
 
 from __future__ import annotations
