@@ -120,7 +120,7 @@ LIGHT = frozenset(
         *("OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "MissingIndicator", "KBinsDiscretizer"),
         *("CountVectorizer", "TfidfVectorizer", "TfidfTransformer", "HashingVectorizer", "FeatureHasher"),
         *("DictVectorizer", "SplineTransformer", "RBFSampler", "SkewedChi2Sampler", "AdditiveChi2Sampler"),
-        *("GaussianRandomProjection", "SparseRandomProjection"),
+        *("GaussianRandomProjection", "SparseRandomProjection", "PowerTransformer"),
     }
 )
 """Steps of scikit-learn that one record hardly changes: they stay as they are fitted on all candidates."""
