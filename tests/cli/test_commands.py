@@ -537,7 +537,8 @@ def test_properties_of_the_whole_are_played_about_and_summed_up(
     printed = cli("audit", config(rest=QUICK + GAMES), *chosen[:2], "--run", "run")
     said = " ".join(printed.out.split())
     assert "Property inference" in said
-    assert "An attacker without poisoned records" in said and "distinguishes whether" in said
+    assert "An attacker without poisoned records" in said
+    assert "distinguishes whether" in said
     gated = cli("gate", "run", "--property", "0.9")
     assert "attack accuracy, frequency of “town is north”" in gated.out
     assert cli("gate", "run", "--property", "0.3").code == 2
