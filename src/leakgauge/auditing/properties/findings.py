@@ -108,7 +108,7 @@ def of_counting(fractions: tuple[float, float], n: int) -> float:
     """How often an attacker who counts the records with a property tells from which of two populations n were drawn.
 
     >>> round(of_counting((0.42, 0.5), 200), 3)
-    0.872
+    0.873
     """
     t0, t1 = fractions
     return float(ndtr((t1 - t0) / sum(math.sqrt(t * (1 - t) / n) for t in (t0, t1))))
