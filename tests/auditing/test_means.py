@@ -265,6 +265,7 @@ def test_coefficients_of_few_records_fail(last: Any) -> None:
     assert "coefficients, leaves or means that few records decide" in found.reason.lower()
 
 
+@pytest.mark.long
 def test_a_town_that_columns_leave_out_fails() -> None:
     """All others are told apart from it."""
     table = towns(1000, 0, small=0.0)
@@ -354,6 +355,7 @@ class TownsMean(RegressorMixin, BaseEstimator):
         return X.town.map(self.means_).fillna(self.middle_).to_numpy()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [Filling(), Centring(), Adding(), Encoding()], ids=lambda one: type(one).__name__)
 def test_means_of_few_in_steps_of_the_users_own_fail(step: Any) -> None:
     table = towns(1000, 0, small=0.2, together=10)
@@ -361,6 +363,7 @@ def test_means_of_few_in_steps_of_the_users_own_fail(step: Any) -> None:
     assert in_games(make_pipeline(step, Ridge(1.0)), table).verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", [Filling(), Centring(), Adding(), Encoding()], ids=lambda one: type(one).__name__)
 def test_null_means_of_many_in_steps_of_the_users_own(step: Any) -> None:
     found = in_games(make_pipeline(step, Ridge(1.0)), towns(1000, 0, small=0.0))
@@ -444,6 +447,7 @@ def test_rows_of_persons_are_tried_together() -> None:
     assert found.verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 def test_an_audit_leaves_the_users_step_as_it_was() -> None:
     table = towns(400, 0, small=0.2, together=10)
     model = make_pipeline(Adding(), Ridge(1.0)).fit(table[["town", "x"]][:200], table.y[:200])
@@ -467,6 +471,7 @@ def to_cents(values: np.ndarray) -> np.ndarray:
     return np.round(values, 2)
 
 
+@pytest.mark.long
 def test_null_sums_that_outputs_do_not_tell_to_their_last_digits() -> None:
     """Of 32 people in a town many choices lead to the same cents."""
     table = towns(1000, 0, small=0.2, together=32)[["town", "y"]]
@@ -484,6 +489,7 @@ def test_null_coefficients_beside_a_forest() -> None:
     assert "few records decide" not in in_games(make_pipeline(ONE_HOT_AND_NUMBERS, both), table).reason
 
 
+@pytest.mark.long
 def test_answers_of_the_users_own_model_that_are_means_of_few_labels() -> None:
     assert in_games(TownsMean(), towns(1000, 0, small=0.2, together=20)).verdict is Verdict.FAILS
 
@@ -517,6 +523,7 @@ MIXED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MIXED)
 def test_null_what_outputs_mix_with_other_numbers(name: str) -> None:
     """Of one small town they tell no more than its number times something, with something added, or not even that."""

@@ -206,6 +206,7 @@ def test_null_numbers_that_many_have_tell_nobody(model: Any, seed: int) -> None:
     assert found.verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 def test_regression_gate_and_report(tmp_path: Path) -> None:
     table = people(600)
     table["y"] = table.c0 + np.random.default_rng(1).normal(size=600)
@@ -475,6 +476,7 @@ class Scaling(MinMaxScaler):
     """Likewise."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "steps",
     [

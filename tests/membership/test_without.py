@@ -838,6 +838,43 @@ SEVERAL = {
 }
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("model", "n", "n_tables"),
+    [
+        (Ridge(), 600, 20),  # few outputs are looked at
+        (RARE, 300, 10),
+        (VotingRegressor([("a", Ridge()), ("b", OfSquares(1.0))]), 60, 20),  # the whole is trained without each
+        (make_pipeline(PCA(2, whiten=True), Ridge()), 60, 20),
+        (ExtraTreesRegressor(3, max_features=1, max_depth=2, random_state=0), 60, 20),
+    ],
+    ids=["few outputs", "few outputs, rare categories", "vote", "whitened", "flat trees"],
+)
+def test_null_models_of_other_records_have_no_members_by_few_outputs_or_the_whole(model, n, n_tables):
+    """Tables of 12 models that were trained on records of their own: within four standard errors of 0."""
+    found = []
+    for seed in range(n_tables):
+        X, y = rare_categories(13 * n, seed)
+        y = y if model is RARE else X[:, 0] + y
+        records = Records.from_arrays(X[:n], y[:n])
+        told = []
+        for m in range(1, 13):
+            own = slice(m * n, (m + 1) * n)
+            other = clone(model).fit(X[own], y[own])
+            told.append(other.predict_log_proba(X[:n]) if model is RARE else other.predict(X[:n])[:, None])
+        kind = AnswerKind.PROBABILITIES if model is RARE else AnswerKind.VALUES
+        subsets = balanced_subsets(n, n // 2, 12, np.random.default_rng(seed))
+        table = PredictionTable(np.stack(told), kind, subsets, np.arange(12), "elsewhere")
+        learner = SklearnLearner(model)
+        planned = PlannedWithout.of(learner, records, records.units, n // 2, seed, trained=True)
+        assert (len(planned.asked) < n) is (n > 200)
+        evidence = {"features": X[:n], "models_without": planned.train(HERE)}
+        found.append(everyone_as_target(table, records.labels, influences.ATTACK, **evidence).advantage.value)
+    assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(n_tables)
+    assert 0 < np.std(found) < 0.15
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("name", SEVERAL)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_an_audit_fails_a_model_of_which_models_within_say_only_a_part(name):

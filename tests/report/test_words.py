@@ -454,6 +454,11 @@ def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
     wrong = properties.property_told(documents.whole(clean=0.33))
     assert "An attacker without poisoned records, with its guesses reversed, distinguishes whether" in wrong
     assert "with attack accuracy 67 % (50 % is chance)." in wrong
+    planted = properties.property_told(documents.whole(poisoned=0.3))
+    assert "With up to 10 % of poisoned records the attack accuracy is at most 70 %" in planted
+    first = documents.whole(poisoned=0.2)
+    assert "the attack accuracy is at most 80 % (guesses reversed)" in properties.property_told(first)
+    assert "the attack accuracy is 80 % (guesses reversed) against models trained as" in properties.property_told(first)
     assert "The fraction, 33 %, was not estimated from the model: too few records." in weak
     nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_poisoned=None, mitigations=())
     assert "With" not in properties.property_told(nothing_planted)

@@ -61,7 +61,7 @@ MAX_OUTPUTS = 2000
 """Looked at of more records than this, at most; of fewer records twice as many."""
 
 OUTPUTS_A_NUMBER = 4
-"""Looked at of linear models for each number of theirs: with 2 and more attacks were as strong as with all."""
+"""Looked at of linear models for each number of theirs."""
 
 FEWEST_OUTPUTS = 200
 """Looked at of linear models of few numbers."""
@@ -110,6 +110,8 @@ NETWORKS = "sklearn.neural_network"
 """Module of models that hang on more than the records, unless they start at known weights and see all at once."""
 
 FORESTS = ("RandomForestClassifier", "RandomForestRegressor", "ExtraTreesClassifier", "ExtraTreesRegressor")
+"""Those whose trees do not follow from each other."""
+
 FLAT = 4
 """Levels of trees whose thresholds may stay without a record."""
 
@@ -200,7 +202,7 @@ class PlannedWithout:
         exact = True
         while isinstance(made := learner.composition, PostProcessedLearner):  # rounded answers say less of influence
             learner, exact = made.learner, False
-        looking = _Looking(order, asked, len(units) / n_in, seed, solved)
+        looking, places = _Looking(order, asked, len(units) / n_in, seed, solved), np.argsort(order)
         try:
             found = list(looking.within(learner, records))
             parts = [part for part in found if part is not None]
@@ -215,9 +217,8 @@ class PlannedWithout:
         if not parts:
             return None
         machines = tuple(part for part in parts if isinstance(part, KernelMachine))
-        if exact and not machines and (chosen := _spanning(jobs, np.argsort(order), most, rng)) is not None:
-            asked, queries = chosen, np.argsort(order)[chosen]
-            jobs = tuple(replace(job, queries=job.records.features[queries]) for job in jobs)
+        if exact and not machines and (chosen := _spanning(jobs, places, most, rng)) is not None:
+            asked, jobs = chosen, tuple(replace(job, queries=job.records.features[places[chosen]]) for job in jobs)
         return cls(jobs, machines, rows[asked], rows, units.of_row)
 
     @classmethod

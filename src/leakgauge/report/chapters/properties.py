@@ -118,6 +118,10 @@ def _reversed(game: PropertyGame) -> str:
     return ", with its guesses reversed," if game.accuracy.value < 0.5 else ""
 
 
+def _accuracy(game: PropertyGame) -> str:
+    return percent(game.told.value) + (" (guesses reversed)" if _reversed(game) else "")
+
+
 def _poisoned_told(found: InferredProperty) -> str:
     poisoned = [game for game in found.games if game.poisoned]
     if not poisoned:
@@ -126,12 +130,12 @@ def _poisoned_told(found: InferredProperty) -> str:
     if enough is not None:
         return (
             f"With {counted(enough.n_poisoned, 'poisoned record')} among {found.n_records:,} the attack accuracy is "
-            f"{percent(enough.told.value)}{_noticed(found, enough)}."
+            f"{_accuracy(enough)}{_noticed(found, enough)}."
         )
     best = max(poisoned, key=lambda game: game.told.value)
     return (
         f"With up to {share(max(game.poisoned for game in poisoned))} of poisoned records the attack accuracy is at "
-        f"most {percent(best.told.value)}{_noticed(found, best)}."
+        f"most {_accuracy(best)}{_noticed(found, best)}."
     )
 
 
@@ -159,7 +163,7 @@ def _moves(before: Estimate, after: Estimate) -> str:
 def against_planting(found: InferredProperty) -> str:
     """What remedies of the owner's are worth against the most poisoned records; nothing where none was asked for."""
     tried = [
-        f"{percent(remedy.game.told.value)} against models trained {mitigation_title(remedy)}"
+        f"{_accuracy(remedy.game)} against models trained {mitigation_title(remedy)}"
         for remedy in found.mitigations
         if remedy.game is not None
     ]
@@ -171,7 +175,7 @@ def against_planting(found: InferredProperty) -> str:
     most = max((game for game in found.games if game.poisoned), key=lambda game: game.poisoned, default=None)
     if most is None:
         return ""
-    usual = f"the attack accuracy is {percent(most.told.value)} against models trained as this one is"
+    usual = f"the attack accuracy is {_accuracy(most)} against models trained as this one is"
     games = f"With {counted(most.n_poisoned, 'poisoned record')} {listing([usual, *tried])}."
     return " ".join([games] * bool(tried) + not_tried)
 
