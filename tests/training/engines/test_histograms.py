@@ -3,11 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
+from leakgauge.errors import ModelError
 from leakgauge.influence import pdtp
 from leakgauge.records import Records
 from leakgauge.training import (
@@ -105,6 +107,15 @@ SETTINGS = [
 def test_models_are_those_of_scikit_learn_to_the_last_bit(settings, task, missing, no_refits):
     records = people(600, task, missing=missing)
     same(KINDS[task](**{"max_iter": 12, **settings}), records, halves(records, 2))
+
+
+@pytest.mark.parametrize("n_classes", [7, 8, 9, 12])
+def test_many_classes(n_classes, no_refits):
+    """Eight numbers and more are added up in another order row by row than column by column."""
+    records = people(400, 1)
+    edges = np.quantile(records.labels, np.arange(1, n_classes) / n_classes)
+    labels = np.array([f"c{one:02d}" for one in range(n_classes)])[np.digitize(records.labels, edges)]
+    same(CLASSIFIER(max_iter=4), Records.from_arrays(records.features, labels))
 
 
 @pytest.mark.parametrize("task", KINDS)
@@ -264,6 +275,9 @@ CLASSIFIER = HistGradientBoostingClassifier
         (CLASSIFIER(warm_start=True), "warm_start=...) is not supported"),
         (CLASSIFIER(early_stopping=True), "early_stopping=True) is not supported"),
         (CLASSIFIER(categorical_features=[2]), "a column of categories"),
+        (CLASSIFIER(categorical_features=[99]), "cannot be given this table (ValueError)"),
+        (CLASSIFIER(learning_rate=np.float32(0.1)), "less than double precision"),
+        (CLASSIFIER(learning_rate=np.float16(0.1)), "less than double precision"),
         (CLASSIFIER(learning_rate=-1.0), "refuses its settings"),
         (CLASSIFIER(max_depth=2**70), "too large a number"),
         (CLASSIFIER(min_samples_leaf=2**40), "too large a number"),
@@ -293,6 +307,26 @@ def test_early_stopping_begins_with_many_records(monkeypatch):
     assert isinstance(HistogramBoosting().prepare(job), PreparedJob)
     monkeypatch.setattr(histograms, "MOST_BINNED", 150)
     assert "draws records for its bins" in str(HistogramBoosting().prepare(job))
+
+
+@pytest.mark.parametrize("before", [[], [StandardScaler()]])
+def test_tables_that_a_fit_refuses_are_left_to_it(before):
+    """Sparse ones: whatever made them, no model answers."""
+    sparse = FunctionTransformer(csr_matrix)
+    job = job_of(make_pipeline(*before, sparse, CLASSIFIER(max_iter=3)), people(100, 2))
+    with pytest.raises(ModelError, match="TypeError"):
+        plan(job).train()
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_texts_of_categories_are_left_to_scikit_learn(ordered):
+    rng = np.random.default_rng(0)
+    texts = pd.Categorical(rng.choice(["low", "middle", "high"], 90), ordered=ordered)
+    frame = pd.DataFrame({"a": rng.normal(size=90), "b": texts})
+    records = Records.from_frame(frame.assign(y=np.where(rng.random(90) < 0.5, "yes", "no")), target="y")
+    job = job_of(CLASSIFIER(max_iter=3), records)
+    assert plan(job).engine.name == Refit.name
+    assert np.isfinite(plan(job).train().answers).all()
 
 
 def categories(n=90):

@@ -56,6 +56,8 @@ PLAIN = {
 
 LOSSES = ("log_loss", "squared_error")
 
+DOUBLE = np.finfo(np.float64).bits
+
 CATEGORIES = "a column of categories is split in ways that are not supported"
 
 
@@ -87,8 +89,9 @@ class HistogramBoosting(Engine):
             return Refusal(RefusalKind.MACHINE, "the installed scikit-learn rounds in another way")
         if job.learner.rounds_otherwise:
             return Refusal(RefusalKind.LEARNER, "the records have weights")
-        if not fits and _has_categories(case.estimator, _table_of(job)):
-            return Refusal(RefusalKind.DATA, CATEGORIES)
+        reason = None if fits else _refused_table(case.estimator, _table_of(job))
+        if reason:
+            return Refusal(RefusalKind.DATA, reason)
         k = len(case.classes)
         if k == 1:
             return Refusal(RefusalKind.DATA, "there is one class only")
@@ -151,14 +154,15 @@ class ManyOnBins(Boosted):
         who = name_of(estimator)
         if number == SQUARED_ERROR:
             return checked_values(raw, len(queries), who)[:, None]
-        return checked_probabilities(loss.predict_proba(raw), len(queries), k, who)
+        shares = loss.predict_proba(np.asfortranarray(raw))  # as there: sums over many classes depend on the order
+        return checked_probabilities(shares, len(queries), k, who)
 
 
 class ManyOnBinsBehind(ManyOnBins):
     """The same where earlier steps learn from the data: they are fitted for each model."""
 
     def _seen(self, job: Job, model: int, rows: Indices) -> tuple[Floats, Floats]:
-        look = partial(_refuse_categories, self.estimator)
+        look = partial(_refuse, self.estimator)
         return behind(job, rows, job.queries_of(model), job.seed_of(model), look)
 
 
@@ -198,15 +202,15 @@ def rounds_alike() -> bool:
     spread = z * 10.0 ** rng.uniform(-8, 8, 300)  # of which sums in double precision depend on the order
     settings = {"max_iter": 8, "min_samples_leaf": 5, "max_leaf_nodes": 12, "max_bins": 40}
     subsets = DenseSubsets(np.arange(300)[None] != 0)
-    for cuts in ([], [1.0], [0.5, 2.0]):
-        labels = np.array(["a", "b", "c"])[np.digitize(z, cuts)] if cuts else spread
+    for cuts in ([], [1.0], [0.5, 2.0], np.quantile(z, np.arange(1, 9) / 9)):
+        labels = np.array(list("abcdefghi"))[np.digitize(z, cuts)] if len(cuts) else spread
         records = Records.from_arrays(X, labels)
-        kind = HistGradientBoostingClassifier if cuts else HistGradientBoostingRegressor
+        kind = HistGradientBoostingClassifier if len(cuts) else HistGradientBoostingRegressor
         job = Job(SklearnLearner(kind(**settings)), records, subsets, records.features, 0, Randomness.COMMON)
         found = given_or_behind(job, (kind,), missing=True)
         assert not isinstance(found, Refusal)
         try:
-            if _has_categories(found[0].estimator, X):
+            if _refused_table(found[0].estimator, X):
                 return False
             ours = ManyOnBins(HistogramBoosting(), job, found[0]).all().answers
         except (ImportError, AttributeError, TypeError):  # what is private has changed
@@ -224,13 +228,18 @@ def compiled() -> ctypes.CDLL | None:
 
 def _unsupported(estimator: Any, job: Job) -> str | None:
     """A setting by which some model draws, or that scikit-learn cannot count to; ``None`` if there is none."""
-    name, most = name_of(estimator), max(int(job.subsets.row(model).sum()) for model in range(len(job.subsets)))
+    name, most = (
+        name_of(estimator),
+        max((int(job.subsets.row(model).sum()) for model in range(len(job.subsets))), default=0),
+    )
     if estimator.early_stopping not in (False, "auto"):
         return f"{name}(early_stopping=True) is not supported"
     if estimator.early_stopping == "auto" and most > MOST_WITHOUT_STOP:
         return f"{name}(early_stopping='auto') holds some of more than {MOST_WITHOUT_STOP:,} records out"
     if most > MOST_BINNED:
         return f"{name} draws records for its bins from more than {MOST_BINNED:,}"
+    if isinstance(estimator.learning_rate, np.floating) and np.finfo(estimator.learning_rate).bits < DOUBLE:
+        return f"{name}(learning_rate=...) is in less than double precision"
     if estimator.min_samples_leaf > MOST_BINNED:
         return f"{name}(min_samples_leaf=...) is too large a number"
     return None
@@ -243,13 +252,21 @@ def _table_of(job: Job) -> Any:
     return parts[0](job.records.schema.decode(job.records.features[:1]))
 
 
-def _has_categories(estimator: Any, table: Any) -> bool:
-    """Whether an estimator takes some columns of a table for categories."""
-    from sklearn.utils.validation import _check_categorical_features
+def _refused_table(estimator: Any, table: Any) -> str | None:
+    """Why a table is left to scikit-learn: it has columns of categories, or a fit refuses it; ``None`` if it is not."""
+    from scipy.sparse import issparse
+    from sklearn.utils.validation import _check_categorical_features, _get_feature_names
 
-    return _check_categorical_features(table, estimator.categorical_features) is not None
+    try:
+        _get_feature_names(table)
+        of_categories = _check_categorical_features(table, estimator.categorical_features) is not None
+    except (TypeError, ValueError) as error:  # names of several kinds, or columns that are not there
+        return f"{name_of(estimator)} cannot be given this table ({type(error).__name__})"
+    if issparse(table):
+        return f"{name_of(estimator)} takes no sparse table"
+    return CATEGORIES if of_categories else None
 
 
-def _refuse_categories(estimator: Any, table: Any) -> None:
-    if _has_categories(estimator, table):
-        raise ModelError(f"{name_of(estimator)}: {CATEGORIES}")
+def _refuse(estimator: Any, table: Any) -> None:
+    if reason := _refused_table(estimator, table):
+        raise ModelError(reason)

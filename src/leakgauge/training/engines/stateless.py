@@ -400,10 +400,10 @@ def _matrix(job: Job, transform: Transform, last: Any, features: Floats, missing
         table = transform(_table(job, features))
         finite = "allow-nan" if missing else True
         matrix = check_array(table, accept_sparse="csr", dtype="numeric", ensure_all_finite=finite)
-    except Exception as error:  # a transformer may raise anything at all
+        if matrix.dtype.kind == "f" and matrix.dtype != np.float64:
+            return f"the features reach {name_of(last)} as {matrix.dtype}, which rounds; use float64"
+        if issparse(matrix):
+            return csr_matrix(matrix, dtype=np.float64)
+        return np.ascontiguousarray(matrix, dtype=np.float64)
+    except Exception as error:  # a transformer may raise anything at all, and texts of categories are no numbers
         return f"{name_of(last)} cannot be given this table ({type(error).__name__})"
-    if matrix.dtype.kind == "f" and matrix.dtype != np.float64:
-        return f"the features reach {name_of(last)} as {matrix.dtype}, which rounds; use float64"
-    if issparse(matrix):
-        return csr_matrix(matrix, dtype=np.float64)
-    return np.ascontiguousarray(matrix, dtype=np.float64)
