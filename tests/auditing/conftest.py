@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from leakgauge.auditing import AuditResult, Finding, Verdict
+from leakgauge.auditing import AuditResult, Finding, Verdict, plan
 from leakgauge.auditing.gate import Written, _contradictions, agreed
 from leakgauge.auditing.questions import QUESTIONS
+from leakgauge.membership import without
 
 NOTHING_GIVEN_AWAY = {"attack accuracy": 0.5, "tail odds": 1.0, "true-positive rate over": 1.0}
 """The value of a model that gives nothing away, by how a measure begins; of all others it is 0."""
@@ -66,3 +67,10 @@ def agreement() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["leakgauge.auditing.audit"], "agreed", check_agreed)
         yield
+
+
+@pytest.fixture
+def none_trained_without_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of other attacks: no model without a record is trained where no engine solves for it."""
+    for module in (without, plan):
+        monkeypatch.setattr(module, "MOST_TRAINED_EACH", 0)

@@ -42,6 +42,8 @@ from leakgauge.auditing.membership.means import (
 )
 from leakgauge.auditing.membership.sums import scores_of_sums
 
+pytestmark = pytest.mark.usefixtures("none_trained_without_each")
+
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
 
 

@@ -27,6 +27,8 @@ from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.inspecting.records_seen import RecordsSeen
 
+pytestmark = pytest.mark.usefixtures("none_trained_without_each")
+
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
 
 

@@ -53,6 +53,8 @@ from leakgauge.auditing.membership.shares import shares
 from leakgauge.auditing.membership.stored import READERS, STORED, _binned, _middles, is_told, scores_of_tree
 from leakgauge.report import render_html
 
+pytestmark = pytest.mark.usefixtures("none_trained_without_each")
+
 SETTINGS = Settings(n_shadows=32, n_influence=0, rule=ReleaseRule(dtp=None))
 
 

@@ -549,16 +549,16 @@ def test_copies_and_unequal_numbers_of_rows(monkeypatch):
         )
         assert "influence" in [one.name for one in alone.attacks]
         assert left_out[-1] == [1] * (40 + len(np.unique(rows)))
-    for sizes, each in ((np.repeat([3, 3], 20), 3), (np.repeat([6, 1], 20), 1)):
-        who = np.repeat(np.arange(40), sizes)
+    for sizes, each in ((np.repeat([3, 3], 22), 3), (np.repeat([6, 1], 22), 1)):
+        who = np.repeat(np.arange(44), sizes)  # more than whose sums are tried
         X, y = drawn(len(who), 3, 1, regression=True)
-        first = who < 20
+        first = who < 22
         persons = audit(
             Ridge(20.0), train=(X[first], y[first]), holdout=(X[~first], y[~first]), settings=settings, progress=False,
             persons=(who[first], who[~first]),
         )  # fmt: skip
         assert "influence" in [one.name for one in persons.attacks]
-        assert left_out[-1] == [each] * 40
+        assert left_out[-1] == [each] * 44
         assert not any("left out" in one.measure and "attacks" in one.measure for one in persons.findings)
 
 

@@ -44,6 +44,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing.finding import Verdict
+from leakgauge.auditing.membership import shadows
 from leakgauge.defences import Binning
 from leakgauge.errors import ModelError
 from leakgauge.membership import MembershipEvidence, everyone_as_target, influences
@@ -65,6 +66,13 @@ from leakgauge.training import (
 from leakgauge.training import train_many as train
 
 from .test_influences import drawn
+
+
+@pytest.fixture
+def nothing_stored(monkeypatch):
+    """Other scores are not looked for, which takes longer than what is tested."""
+    monkeypatch.setattr(shadows, "stored", lambda case: {})
+
 
 ATTACK = influences.ATTACK
 NEIGHBOURS = KNeighborsClassifier(30)
@@ -477,6 +485,7 @@ def test_null_of_blocks_and_of_neighbours_at_the_same_distance(monkeypatch, mode
 
 @pytest.mark.long
 @pytest.mark.parametrize("rows", [pytest.param((1, 1), marks=pytest.mark.slow), (5, 2)])
+@pytest.mark.usefixtures("nothing_stored")
 def test_null_of_copies_and_of_persons_with_other_numbers_of_rows(rows):
     """30 audits of models of other records that were drawn as often, or of persons with as many rows."""
     settings = Settings(attacks=("influence",), n_influence=0, rule=ReleaseRule(advantage=0.1, dtp=None))
@@ -842,7 +851,7 @@ SEVERAL = {
 @pytest.mark.parametrize(
     ("model", "n", "n_tables"),
     [
-        (Ridge(), 600, 20),  # few outputs are looked at
+        (Ridge(), 600, 12),  # few outputs are looked at
         (RARE, 300, 10),
         (VotingRegressor([("a", Ridge()), ("b", OfSquares(1.0))]), 60, 20),  # the whole is trained without each
         (make_pipeline(PCA(2, whiten=True), Ridge()), 60, 20),
@@ -877,13 +886,14 @@ def test_null_models_of_other_records_have_no_members_by_few_outputs_or_the_whol
 @pytest.mark.long
 @pytest.mark.parametrize("name", SEVERAL)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.usefixtures("nothing_stored")
 def test_an_audit_fails_a_model_of_which_models_within_say_only_a_part(name):
     """Each candidate is left out of the whole; the influence of those within, or of none, found nothing."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 15)) * np.r_[3.0, 3.0, np.ones(13)]
     y = X[:, 0] + 3 * rng.normal(size=400)
     rule = ReleaseRule(dtp=None, advantage=0.05)
-    settings = Settings(attacks=["influence"], n_influence=0, n_shadows=32, budget=300, rule=rule)
+    settings = Settings(attacks=["influence"], n_influence=0, n_shadows=16, budget=300, rule=rule)
     result = audit(
         SEVERAL[name], train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings, progress=False
     )
