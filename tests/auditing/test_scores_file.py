@@ -325,17 +325,41 @@ def test_groups_are_columns_of_the_file(tmp_path: Path) -> None:
     assert {group.name for group in by_site.groups} == {"north", "(missing)"}
 
 
-@pytest.mark.parametrize("label", [[0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0], ["0", "1", "0", "1"]])
-def test_classes_may_be_numbers(tmp_path: Path, label: list[Any]) -> None:
-    scores = pd.DataFrame({"member": [1, 1, 0, 0], "label": label, "p_0": 0.25, "p_1": 0.75})
-    what = read_scores(written(tmp_path, scores)[0], None, groups=(), name="m")
+@pytest.mark.parametrize("classes", [("0", "1"), ("0.0", "1.0"), ("0", "1.0"), ("00", "01")])
+@pytest.mark.parametrize(
+    "label",
+    [[0, 1, 0, 1], [0.0, 1.0, 0.0, 1.0], ["0", "1", "0", "1"], ["0.0", "1.0", "0.0", "1.0"], ["0", "1.0", "0.0", "1"]],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_classes_may_be_numbers(tmp_path: Path, label: list[Any], classes: tuple[str, str], ending: str) -> None:
+    """With and without a decimal point, in the names of columns and in the labels."""
+    scores = pd.DataFrame({"member": [1, 1, 0, 0], "label": label, f"p_{classes[0]}": 0.25, f"p_{classes[1]}": 0.75})
+    path = tmp_path / f"scores.{ending}"
+    scores.to_csv(path, index=False) if ending == "csv" else scores.to_parquet(path)
+    what = read_scores(path, None, groups=(), name="m")
     assert what.train.labels.tolist() == what.holdout.labels.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("label", [[0.5, 1, 0.5, 1], np.array([2**53 + 1, 2**53 + 3] * 2), np.float32([0.5, 1] * 2)])
+def test_classes_that_are_numbers_have_all_their_digits(tmp_path: Path, label: Any) -> None:
+    names = [f"p_{value}" for value in label[:2]]
+    scores = pd.DataFrame({"member": [1, 1, 0, 0], "label": label, names[0]: 0.25, names[1]: 0.75})
+    path = tmp_path / "scores.parquet"
+    scores.to_parquet(path)
+    assert read_scores(path, None, groups=(), name="m").train.labels.tolist() == [0, 1]
+    scores.assign(label=scores["label"] + 1).to_parquet(path)
+    with pytest.raises(DataError, match=r"column 'label': . of 4 rows name a class that has no column"):
+        read_scores(path, None, groups=(), name="m")
+
+
+def test_true_and_false_are_classes(tmp_path: Path) -> None:
+    scores = pd.DataFrame({"member": [1, 1, 0, 0], "label": 0, "p_0": 0.25, "p_1": 0.75})
     truth = scores.assign(label=[False, True, False, True]).rename(columns={"p_0": "p_FALSE", "p_1": "p_TRUE"})
     what = read_scores(written(tmp_path, truth)[0], None, groups=(), name="m")
     assert what.train.labels.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(("one", "other"), [("01", "1"), ("1.0", "1"), ("true", "True")])
+@pytest.mark.parametrize(("one", "other"), [("01", "1"), ("1.0", "1"), ("0", "0.0"), ("true", "True")])
 def test_classes_that_a_csv_file_reads_as_one_are_refused(tmp_path: Path, one: str, other: str) -> None:
     scores = pd.DataFrame({"member": [1, 1, 0, 0], "label": [one, other] * 2, f"p_{one}": 0.25, f"p_{other}": 0.75})
     with pytest.raises(DataError, match=r"column 'label' is read as .*, which cannot distinguish classes"):

@@ -285,9 +285,24 @@ def test_what_is_no_key_is_refused(cli: Callable, run: Path, tmp_path: Path, con
 
 
 def test_a_key_of_another_kind_is_refused(cli: Callable, run: Path, keys: tuple[Path, Path]) -> None:
+    """And it is said how to get the right one."""
     private, public = keys
-    assert cli("sign", run, "--key", public).code == 2
-    assert cli("verify", run, "--key", private).code == 2
+    for command, key, said in (
+        ("sign", public, "key.pub.pem is a public key, expected a private Ed25519 key in PEM without a password; "),
+        (
+            "sign",
+            run / "result.json",
+            "result.json is not a private Ed25519 key in PEM without a password; openssl gen",
+        ),
+        (
+            "verify",
+            private,
+            "key.pem is a private key, expected a public Ed25519 key in PEM; openssl pkey -in KEY -pub",
+        ),
+        ("verify", run / "result.json", "is not a public Ed25519 key in PEM; openssl pkey -in KEY -pubout makes it"),
+    ):
+        refused = cli(command, run, "--key", key)
+        assert (refused.code, said in " ".join(refused.err.split())) == (2, True), refused.err
 
 
 def test_a_finding_that_was_made_to_pass_is_said_though_the_sums_are_right(cli: Callable, run: Path) -> None:

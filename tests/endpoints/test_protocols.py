@@ -23,6 +23,9 @@ RECORDS = Records.from_arrays(X, Y)
 MODEL = LogisticRegression().fit(X, Y)
 TWO = Records.from_arrays(X, (X[:, 0] > 0).astype(int))
 BINARY = LogisticRegression().fit(X, TWO.labels)
+NAMED = Records.from_arrays(X, np.array(["no", "yes"])[TWO.labels])
+ONE_AND_TWO = Records.from_arrays(X, TWO.labels + 1)
+THREE = Records.from_arrays(X, np.arange(60) % 3)
 HALF = len(X) // 2
 
 
@@ -155,6 +158,13 @@ def test_a_regressor_by_numbers(serve, servers):
     np.testing.assert_allclose(model.predict(X), fitted.predict(X), rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("given", [True, [True], {"value": False}])
+def test_a_regressor_by_true_and_false_is_none(serve, given):
+    server = serve(fixed(given))
+    with pytest.raises(EndpointError, match="answers that are not one number"):
+        opened(lg.Endpoint(server.url, attempts=1), Records.from_arrays(X, X[:, 1]))
+
+
 @pytest.mark.parametrize(
     ("made", "meaning"),
     [
@@ -185,6 +195,9 @@ def test_labels_of_any_type(serve):
         ([0.0, 1.0], [0, 1]),
         (["0", "1"], [0, 1]),
         ([False, True], [0, 1]),
+        ([False, True], [False, True]),
+        ([[False], [True]], [False, True]),
+        ([{"label": False}, {"label": True}], [False, True]),
     ):
         records = Records.from_arrays(X, np.array(classes)[TWO.labels])
         server = serve(fixed(lambda rows, given=given: [given[row[0] > 0] for row in rows]))
@@ -215,6 +228,11 @@ def test_declared_classes_are_the_order_of_the_columns(serve):
         ([float("nan"), 0.5], TWO, "NaN|outside|neither"),
         (0.25, RECORDS, "one number for each record that is not among the 3 classes"),
         ("Fabry", TWO, "gave a label that is not among the classes for 60 of 60 records"),
+        (lambda rows: [row[0] > 0 for row in rows], NAMED, "gave a label that is not among the classes for 60 of 60"),
+        (lambda rows: [[row[0] > 0] for row in rows], NAMED, "gave a label that is not among the classes for 60 of 60"),
+        (True, ONE_AND_TWO, "gave a label that is not among the classes for 60 of 60 records"),
+        ({"label": True}, ONE_AND_TWO, "gave a label that is not among the classes for 60 of 60 records"),
+        (False, THREE, "gave a label that is not among the classes for 60 of 60 records"),
         ({"a": 0.5, "b": 0.5}, TWO, "gave numbers by names that are not among the 2 classes"),
     ],
 )
@@ -230,6 +248,11 @@ def test_answers_that_are_none_are_an_error_at_once(serve, given, records, messa
 @pytest.mark.parametrize(
     ("given", "message"),
     [
+        ([True, False], "neither a label nor numbers"),
+        ([0.5, True], "neither a label nor numbers"),
+        ({"0": True, "1": False}, "neither a label nor numbers"),
+        ([[]], "neither a label nor numbers"),
+        (lambda rows: [0.5] * (len(rows) - 1) + [True], "answers of several forms"),
         (None, "neither a label nor numbers"),
         ([0.2, "Fabry"], "neither a label nor numbers"),
         ([0.2, 0.3, 0.5], "3 numbers for each record, where the label column has 2 classes"),

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -266,6 +267,127 @@ def test_absolute_penalties(model):
     assert found > 0.1
 
 
+# Models that are not linear.
+
+FLAT = ExtraTreesRegressor(40, max_leaf_nodes=4, max_features=1, random_state=0)
+
+
+def answers_of(seed, n=400):
+    """12 answers to yes or no, two of which say something of a number."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, size=(n, 12)).astype(float)
+    return X, 0.5 * X[:, 0] + 0.3 * X[:, 1] + rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [FLAT, make_pipeline(PolynomialFeatures(2, interaction_only=True), Ridge(100.0))],
+    ids=["flat trees", "products"],
+)
+def test_products_of_columns_say_what_the_linear_part_does_not(model, monkeypatch):
+    """13 directions, and 66 products: 0.14 and 0.34 by theory, if they were all alike to the model."""
+    X, y = answers_of(0)
+    found = played(model, X, y, 200).advantage.value
+    monkeypatch.setattr(gradients, "WIDER_WORK", 0.0)
+    linear = played(model, X, y, 200).advantage.value
+    assert linear < 0.17
+    assert found > linear + 0.04
+
+
+def test_steps_of_numbers_say_what_the_linear_part_does_not(monkeypatch):
+    X, y = drawn(500, 8, 0, regression=True)
+    model = GradientBoostingRegressor(n_estimators=60, max_depth=1, max_features=1, learning_rate=0.1, random_state=0)
+    found = played(model, X, y, 250).advantage.value
+    monkeypatch.setattr(gradients, "WIDER_WORK", 0.0)
+    assert found > played(model, X, y, 250).advantage.value + 0.05
+
+
+def test_the_slow_twin_of_products_and_steps():
+    """Each column, product and step is written down, and factors for each kind are found by least squares."""
+    X, y = answers_of(1, 160)
+    X = np.column_stack([X[:, :4], np.random.default_rng(1).integers(0, 3, 160)])
+    table = train_many(SklearnLearner(FLAT), Records.from_arrays(X, y), shares(160, 80, 13, 1), X, seed=0)
+    shadows, members = table.rows(np.arange(1, 13)), table.members
+    evidence = MembershipEvidence(
+        AnswerKind.VALUES, table.answers[0], y, features=X, shadows=shadows, members=members[0]
+    )
+    unit = (X - X.mean(axis=0)) / X.std(axis=0)
+    pairs = [(i, j) for i in range(5) for j in range(i)]
+    three = unit[:, 4]
+    made = [three > three.min(), three > 0.5, three**2, *(unit[:, i] * unit[:, j] for i, j in pairs)]
+    columns = np.column_stack([np.ones(160), unit, *((one - one.mean()) / one.std() for one in made)])
+    kinds = np.repeat([0, 1, 2, 3], [1, 5, 2, 11])
+    scales = np.concatenate([[1.0], X.std(axis=0) / X.std(axis=0).max(), np.ones(13)])
+    known, sought = [], []
+    for m, answers in enumerate(table.answers[:, :, 0]):
+        errors = (answers - y) / y.std()
+        weights = np.linalg.lstsq(columns, (answers - y.mean()) / y.std())[0]
+        weights[0] = 0.0
+        spread = 1.0 if m == 0 else columns[members[m]].var(axis=0)
+        middle = errors @ columns / 160
+        known.append([-middle, weights / scales**2, weights * spread, np.sign(weights) / scales])
+        sought.append(errors[members[m]] @ columns[members[m]] / 80 - middle)
+    apart = np.array(known) - np.mean(known[1:], axis=0)
+    gradient = ((table.answers[0, :, 0] - y) / y.std())[:, None] * columns
+    gradient -= gradient.mean(axis=0)
+    sizes = gradient.std(axis=0)
+    correlations = gradient.T @ gradient / 160 / np.outer(sizes, sizes) + gradients.RIDGE * np.eye(len(kinds))
+    likeness = []
+    for n_known in (1, 4):
+        direction = np.zeros(len(kinds))
+        for kind in range(4):
+            x, z = apart[1:, :n_known, kinds == kind], np.array(sought[1:])[:, kinds == kind]
+            factors = np.linalg.lstsq(x.transpose(0, 2, 1).reshape(-1, n_known), z.ravel())[0]
+            direction[kinds == kind] = factors @ apart[0, :n_known, kinds == kind].T
+        twin = gradient / sizes @ np.linalg.solve(correlations, direction / sizes)
+        likeness.append(np.corrcoef(ATTACK.score(evidence), twin)[0, 1])
+    assert max(likeness) > 0.98
+
+
+def test_linear_models_are_seen_as_well_as_without_products(monkeypatch):
+    X, y = drawn(400, 15, 3, regression=True)
+    found = played(Ridge(1000.0), X, y, 200).advantage.value
+    monkeypatch.setattr(gradients, "WIDER_WORK", 0.0)
+    assert found > played(Ridge(1000.0), X, y, 200).advantage.value - 0.02
+
+
+@pytest.mark.long
+def test_null_forests_of_other_records_have_no_members():
+    """Each is trained on records of its own, none of them a candidate. Within four standard errors of 0."""
+    found = []
+    for seed in range(40):
+        X, y = answers_of(seed, 900)
+        models = [clone(FLAT).fit(X[100 * m : 100 * (m + 1)], y[100 * m : 100 * (m + 1)]) for m in range(1, 9)]
+        told = np.stack([one.predict(X[:100])[:, None] for one in models])
+        table = PredictionTable(told, AnswerKind.VALUES, shares(100, 50, 8, seed), np.arange(8), "elsewhere")
+        found.append(everyone_as_target(table, y[:100], ATTACK, features=X[:100]).advantage.value)
+    assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(40)
+    assert 0 < np.std(found) < 0.15
+
+
+def test_what_is_derived_is_bounded_and_begins_with_what_outputs_depend_on(monkeypatch):
+    """Columns in that order: a number has 7 steps and its square, and a product with each before, but none of one
+    category with another of the same column."""
+    held = np.column_stack(
+        [np.ones(64), np.arange(64.0), np.arange(64) % 2, np.arange(64) % 4 == 1, np.arange(64) % 4 == 3]
+    )
+    kinds = np.array([gradients.INTERCEPT, gradients.NUMBER, gradients.NUMBER, gradients.CATEGORY, gradients.CATEGORY])
+    order, sources = np.array([3, 0, 4, 1, 2]), np.array([-1, 0, 1, 2, 2])
+    found = gradients._Derived.of(held, kinds, sources, order, 100)
+    assert found.products.tolist() == [[1, 1], [3, 1], [4, 1], [3, 2], [4, 2], [1, 2]]
+    assert set(found.places) == {1}
+    np.testing.assert_allclose(found.edges, np.arange(1, 8) * 63 / 8, atol=1)
+    made = found(held)
+    np.testing.assert_allclose(made.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(made.std(axis=0), 1)
+    assert [len(gradients._Derived.of(held, kinds, sources, order, most).kinds) for most in (9, 10, 12, 13)] == [
+        0,
+        10,
+        10,
+        13,
+    ]
+
+
 # Forms of records and models.
 
 
@@ -278,8 +400,9 @@ def categories(seed, n=600):
     return np.column_stack([codes, number]).astype(float), np.column_stack([one_hot, number]), (score > 0).astype(int)
 
 
-def test_categories_are_directions_of_their_own():
-    """Codes and columns of 0 and 1 give the same; codes taken for numbers give less."""
+def test_categories_are_directions_of_their_own(monkeypatch):
+    """Codes and columns of 0 and 1 give the same; codes taken for numbers give less, if not looked at in steps."""
+    monkeypatch.setattr(gradients, "WIDER_WORK", 0.0)
     coded, expanded, y = categories(6)
     table = train_many(
         SklearnLearner(make_pipeline(StandardScaler(), LogisticRegression(C=0.05))),

@@ -796,6 +796,8 @@ def test_models_of_unknown_code_are_trained_without_each_record():
         (ExtraTreesRegressor(3, max_depth=4, random_state=0), True),
         (ExtraTreesRegressor(3, max_depth=4), False),
         (ExtraTreesRegressor(3, max_depth=5, random_state=0), False),
+        (ExtraTreesRegressor(3, max_leaf_nodes=5, random_state=0), True),
+        (ExtraTreesRegressor(3, max_leaf_nodes=6, random_state=0), False),
         (RandomForestRegressor(3, max_depth=4, random_state=0), False),  # bootstraps are others without one
         (VotingRegressor([("a", Ridge()), ("b", Lasso())]), True),
         (VotingRegressor([("a", Ridge()), ("b", DecisionTreeRegressor())]), False),

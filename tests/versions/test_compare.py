@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -33,8 +35,6 @@ THREE = C + (np.quantile(Y, 0.8) < Y)
 
 def versions(learner, labels, gone=(7,), X=X):
     """Both versions, fitted."""
-    from sklearn.base import clone
-
     keep = np.setdiff1d(np.arange(len(X)), gone)
     return clone(learner).fit(X, labels), clone(learner).fit(X[keep], None if labels is None else labels[keep])
 
@@ -68,8 +68,6 @@ def only(comparison):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # in single precision
 @pytest.mark.parametrize("seed", range(5))
 def test_the_same_records_in_another_order_reveal_nothing(learner, labels, seed, dtype):
-    from sklearn.base import clone
-
     rows, order = X.astype(dtype), np.random.default_rng(seed).permutation(len(X))
     labels = labels.astype(dtype) if labels.dtype == float else labels
     old, new = clone(learner).fit(rows, labels), clone(learner).fit(rows[order], labels[order])
@@ -85,8 +83,6 @@ def test_the_same_records_in_another_order_reveal_nothing(learner, labels, seed,
 )
 def test_solved_models_of_the_same_records_are_known_to_reveal_nothing(learner, labels):
     """Not merely that it cannot be told."""
-    from sklearn.base import clone
-
     new = clone(learner).fit(X[::-1], labels[::-1])
     done = compare_versions(clone(learner).fit(X, labels), new, public=PUBLIC, n_records=len(X))
     assert {trace.found for trace in done.traces} == {Found.NOTHING}
@@ -312,6 +308,131 @@ def test_columns_of_a_frame_with_categories():
     assert exact.traces[1].errors[0].rmse < 1e-5
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (slice("a", "c"), "abc"),
+        (slice("c", None), "cd"),
+        (slice(1, 3), "bc"),
+        (["d", "a"], "da"),
+        (np.array(["d", "a"], dtype=object), "da"),
+        ("index", "ad"),
+        ([-1, 0], "da"),
+        ([True, False, False, True], "ad"),
+        (lambda frame: ["b"], "b"),
+    ],
+    ids=str,
+)
+def test_columns_of_a_transformer_are_given_in_any_way(given, meant):
+    pd = pytest.importorskip("pandas")
+    frame, public = pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(PUBLIC, columns=list("abcd"))
+    given = pd.Index(["a", "d"]) if isinstance(given, str) else given
+    pipeline = make_pipeline(make_column_transformer((StandardScaler(), given)), Ridge(1.0))
+    old, new = pipeline.fit(frame, Y), clone(pipeline).fit(frame[1:], Y[1:])
+    scaler, coefficients = compare_versions(old, new, public=public, records=frame).traces
+    assert scaler.names == tuple(meant)
+    np.testing.assert_allclose(scaler.points[0], frame.loc[0, list(meant)].to_numpy(), rtol=1e-9)
+    assert coefficients.names == tuple(f"standardscaler__{name}" for name in meant)
+
+
+# Texts
+
+
+class Length(TransformerMixin, BaseEstimator):
+    """How long texts are, less the mean, under names that scalers use."""
+
+    def fit(self, texts, y=None):
+        self.mean_, self.n_samples_seen_ = np.mean([len(text) for text in np.ravel(texts)]), len(texts)
+        return self
+
+    def transform(self, texts):
+        return np.array([[len(text) - self.mean_] for text in np.ravel(texts)])
+
+
+class Centred(TransformerMixin, BaseEstimator):
+    """Numbers less their mean, with other things under the names that scalers and naive Bayes use."""
+
+    def fit(self, X, y=None):
+        self.mean_, self.held_, self.n_samples_seen_, self.var_ = {"all": X.mean()}, X.mean(), "many", None
+        return self
+
+    def transform(self, X):
+        return X - self.held_
+
+
+def small(texts):
+    return texts.str.lower()
+
+
+def listed(texts):
+    return list(texts)
+
+
+def texts_and_numbers():
+    """Of 900 persons a sentence of two of the words, and a number; the sixth person alone has such a sentence."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    words = [f"word{i % 7} {('red', 'blue')[i % 2]}" for i in range(900)]
+    frame = pd.DataFrame({"text": words, "pay": rng.normal(size=900)})
+    frame.loc[5, "text"] = "word3 red blue"
+    return frame, (frame["pay"] + rng.normal(size=900) > 0).astype(int).to_numpy()
+
+
+def compared_texts(*parts, **more):
+    frame, y = texts_and_numbers()
+    pipeline = make_pipeline(make_column_transformer(*parts), LogisticRegression(tol=1e-9, max_iter=5000))
+    keep = np.setdiff1d(np.arange(300), [5])
+    old, new = pipeline.fit(frame[:300], y[:300]), clone(pipeline).fit(frame.iloc[keep], y[keep])
+    return compare_versions(
+        old, new, public=frame[300:], records=(frame[:300], y[:300]), truth=(frame[5:6], y[5:6]), **more
+    )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        CountVectorizer(),
+        make_pipeline(FunctionTransformer(small), CountVectorizer()),
+        make_pipeline(FunctionTransformer(listed), CountVectorizer()),
+    ],
+    ids=["words", "small", "listed"],
+)
+def test_a_column_of_texts_is_compared_by_its_words(step):
+    """The same words come to both versions, in a column that is given by its name alone."""
+    done = compared_texts((step, "text"), (StandardScaler(), ["pay"]))
+    assert done.not_compared == ()
+    scaler, coefficients = done.traces
+    assert scaler.ranks == coefficients.ranks == (1,)
+    assert coefficients.errors[0].rmse < 1e-5
+
+
+def test_words_whose_weights_were_learned_are_named_as_not_compared():
+    done = compared_texts((TfidfVectorizer(), "text"), (StandardScaler(), ["pay"]))
+    assert [trace.source for trace in done.traces] == ["means of StandardScaler"]
+    assert done.not_compared == ("TfidfVectorizer", "LogisticRegression")
+    assert "encode records in different ways" in " ".join(done.notes)
+
+
+@pytest.mark.parametrize("columns", ["text", ["text"]])
+def test_a_step_of_the_users_that_takes_texts_is_named_as_not_compared(columns):
+    done = compared_texts((Length(), columns), (StandardScaler(), ["pay"]))
+    assert done.not_compared == ("Length",)
+    assert [trace.source for trace in done.traces] == ["means of StandardScaler", "coefficients of LogisticRegression"]
+
+
+def test_a_step_of_the_users_with_other_things_under_known_names_is_named_as_not_compared():
+    done = compared_texts((CountVectorizer(), "text"), (Centred(), ["pay"]), n_records=300)
+    assert done.not_compared == ("Centred",)
+    assert [trace.source for trace in done.traces] == ["coefficients of LogisticRegression"]
+
+
+def test_a_table_without_the_names_of_the_columns_is_told_without_a_value():
+    frame, y = texts_and_numbers()
+    pipeline = make_pipeline(make_column_transformer((StandardScaler(), ["pay"])), Ridge()).fit(frame, y)
+    with pytest.raises(ModelError, match=r"^ColumnTransformer raised ValueError in transform$"):
+        compare_versions(pipeline, pipeline, public=frame.to_numpy())
+
+
 # Attacks on it
 
 
@@ -319,8 +440,6 @@ def test_collinear_columns_and_sparse_one_hot_without_intercept():
     codes = np.random.default_rng(0).integers(0, 5, (300, 2)).astype(float)
     y = codes @ [1.0, -0.5] + np.random.default_rng(1).normal(size=300)
     steps = make_pipeline(OneHotEncoder(), Ridge(1.0, fit_intercept=False, solver="cholesky"))
-    from sklearn.base import clone
-
     old, new = clone(steps).fit(codes, y), clone(steps).fit(codes[1:], y[1:])
     found = only(compare_versions(old, new, public=codes[:200], records=codes, truth=(codes[:1], y[:1])))
     np.testing.assert_allclose(found.points[0], old[0].transform(codes[:1]).toarray()[0], atol=1e-8)
@@ -446,8 +565,6 @@ def test_a_record_that_replaced_another_one_is_not_taken_for_one_record():
     changed, labels = X.copy(), C.copy()
     changed[7], labels[7] = X[8] + 1, C[8]
     for learner in (make_pipeline(StandardScaler(), Ridge(1.0)), GaussianNB()):
-        from sklearn.base import clone
-
         old, new = clone(learner).fit(X, C), clone(learner).fit(changed, labels)
         done = compare_versions(old, new, public=PUBLIC, records=X)
         assert done.n_changed == 2

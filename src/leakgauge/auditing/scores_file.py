@@ -251,26 +251,32 @@ class _Rows:
     def labels(self) -> Indices:
         """Places of the true classes ``[rows]``."""
         import pyarrow as pa
-        import pyarrow.compute as pc
 
         column, classes = self.known(LABEL), self.classes
-        text = _as_text(column)
         if pa.types.is_boolean(column.type):
             classes = tuple(name.lower() for name in classes)
         is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        if not is_text and len({_as_number(name) for name in classes}) < len(classes):
+        numbers = {_as_number(name): place for place, name in enumerate(classes)}
+        if not is_text and len(numbers) < len(classes):
             raise self.error(
                 f"column {LABEL!r} is read as {column.type}, which cannot distinguish classes that are the same so; "
                 f"give them other names in {LABEL!r} and in the columns {PROBABILITY!r}"
             )
-        places = pc.index_in(text, value_set=pa.array(classes, text.type))
+        known = (numbers if len(numbers) == len(classes) else {}) | {name: at for at, name in enumerate(classes)}
+        if pa.types.is_floating(column.type):
+            column = column.cast(pa.float64())
+        elif not pa.types.is_integer(column.type):
+            column = _as_text(column)
+        encoded = column.dictionary_encode()
+        found = [known.get(value, known.get(_as_number(value), -1)) for value in encoded.dictionary.to_pylist()]
+        places: Indices = np.array(found, dtype=np.int64)[_numpy(encoded.indices)]
         self.require(
-            _numpy(places.is_valid()),
+            places >= 0,
             LABEL,
             "name a class that has no column",
             f"expected what follows {PROBABILITY!r} in one of {counted(len(classes), 'column')}; correct them",
         )
-        return np.asarray(_numpy(places), dtype=np.int64)
+        return places
 
     @cached_property
     def rows(self) -> _Named:
@@ -404,12 +410,14 @@ def _coded(column: Any) -> _Named:
     return _Named(ids, np.asarray(_numpy(encoded.indices), dtype=np.int64), values)
 
 
-def _as_number(name: str) -> float | str:
-    """The number that a text is read as, or else the text."""
-    try:
-        return float(name)
-    except ValueError:
-        return name
+def _as_number(value: float | str) -> float | str:
+    """The number that a text is read as, or else the text: whole ones with all their digits."""
+    for read in (int, float) if isinstance(value, str) else ():
+        try:
+            return read(value)
+        except ValueError:
+            continue
+    return value
 
 
 def _as_text(column: Any) -> Any:

@@ -67,12 +67,18 @@ def _key(path: Path, *, private: bool) -> Any:
         raise MissingExtra(
             "signatures need cryptography, which is not installed; pip install 'leakgauge[signing]'"
         ) from None
-    expected = "a private" if private else "a public"
-    wrong = ConfigError(f"{path} is not {expected} Ed25519 key in PEM without a password; openssl genpkey makes one")
+    expected, other = ("private", "public") if private else ("public", "private")
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read ({error.strerror}); give {expected} Ed25519 key in PEM") from None
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give a {expected} Ed25519 key in PEM") from None
+    what = f"is a {other} key, expected" if f"{other.upper()} KEY-----".encode() in content else "is not"
+    advice = (
+        " without a password; openssl genpkey -algorithm ed25519 makes one"
+        if private
+        else "; openssl pkey -in KEY -pubout makes it of the private key"
+    )
+    wrong = ConfigError(f"{path} {what} a {expected} Ed25519 key in PEM{advice}")
     try:
         made = load_pem_private_key(content, None) if private else load_pem_public_key(content)
     except (ValueError, TypeError):

@@ -17,8 +17,12 @@ the model says less what is true, times the column. They need its answers about 
 follows from the mean gradient, and from the weights of the linear model that is nearest to the answers, is learned from
 shadow models, whose training records the attacker knows: no penalty, scaling or solver has to be known. A penalty on
 columns that were scaled moves with the standard deviations of the training records, so that each of them has a part in
-it. Without shadow models u is minus the mean gradient, less what penalties explain of it. Of a model that is not linear
-it sees the linear part.
+it. Without shadow models u is minus the mean gradient, less what penalties explain of it.
+
+Of a model that is not linear this is the linear part. With shadow models it is also tried with steps and squares of
+numbers and products of two columns, in which a forest or boosting of few levels is nearly linear: u then follows from
+how far the mean gradient, alone or with weights, is from that of shadow models. Taken is that by which members of
+shadow models are known best.
 
 Where membership has nothing to do with the answers, all candidates are alike to it: its expected advantage is 0.
 
@@ -32,6 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -79,7 +84,19 @@ SMALLEST_DIRECTION = 1e-14
 PRIOR = 0.01
 """What is assumed where there are no shadow models weighs as much as so many of their numbers."""
 
-INTERCEPT, NUMBER, CATEGORY, MIXED = range(4)
+WIDER_WORK = 2e8
+"""Candidates times squared directions, with those that are derived from columns."""
+
+N_STEPS = 7
+"""Steps of a number, at its quantiles."""
+
+FEWEST_MODELS = 4
+"""Shadow models from which the mean is learned."""
+
+N_COMPARED = 20_000
+"""Candidates of shadow models, about, by whom it is found out which columns say more."""
+
+INTERCEPT, NUMBER, CATEGORY, STEP, PRODUCT, MIXED = range(6)
 """Kinds of columns: of each, what is sought follows in its own way from what is known."""
 
 N_KNOWN = 4
@@ -88,6 +105,68 @@ were scaled, and an absolute penalty would move it."""
 
 SCALED = 2
 """Of these that of columns that were scaled."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Derived:
+    """What is made of columns: whether a number is above an edge, and products of two, or squares, all standardised.
+
+    Args:
+        places: of which column each step is, int ``[s]``.
+        edges: of the steps ``[s]``.
+        products: which two are multiplied, int ``[t, 2]``.
+        middle: means ``[s + t]``.
+        spread: standard deviations ``[s + t]``.
+    """
+
+    places: Indices
+    edges: Floats
+    products: Indices
+    middle: Floats | float = 0.0
+    spread: Floats | float = 1.0
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, held: Floats, kinds: Indices, sources: Indices, order: Indices, most: int) -> _Derived:
+        """As many as there is room for, of the first columns first.
+
+        Args:
+            held: columns of all candidates ``[n, p]``.
+            kinds: of each ``[p]``.
+            sources: from which feature each is: two categories of one are never there together ``[p]``.
+            order: of the columns.
+            most: of these.
+        """
+        steps, products, seen = list[tuple[int, float]](), list[tuple[int, int]](), list[int]()
+        for place in (int(one) for one in order if kinds[one] != INTERCEPT):
+            column, more = held[:, place], [(one, place) for one in seen if sources[one] != sources[place]]
+            own = list[float]()
+            if kinds[place] == NUMBER and len(np.unique(column)) > 2:  # else all of them say the same
+                found = np.unique(np.quantile(column, np.arange(1, N_STEPS + 1) / (N_STEPS + 1), method="lower"))
+                own, more = [float(one) for one in found if one < column.max()], [(place, place), *more]
+            if len(steps) + len(products) + len(own) + len(more) > most:
+                break
+            steps += [(place, edge) for edge in own]
+            products += more
+            seen.append(place)
+        places, edges = np.array([one for one, _ in steps], dtype=np.int64), np.array([edge for _, edge in steps])
+        made = cls(places, edges, np.array(products, dtype=np.int64).reshape(-1, 2))
+        middle, spread = _moments(made(held))
+        varies = spread > SMALLEST_SPREAD
+        of_steps, of_products = varies[: len(places)], varies[len(places) :]
+        return cls(places[of_steps], edges[of_steps], made.products[of_products], middle[varies], spread[varies])
+
+    @property
+    def kinds(self) -> Indices:
+        """Of each ``[s + t]``."""
+        return np.repeat([STEP, PRODUCT], [len(self.places), len(self.products)])
+
+    def __call__(self, held: Floats) -> Floats:
+        """Of the columns of some records ``[m, s + t]``."""
+        first, second = self.products.T
+        made = np.hstack([held[:, self.places] > self.edges, held[:, first] * held[:, second]])
+        return np.asarray((made - self.middle) / self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +180,7 @@ class _Columns:
         middle: mean of each number and category ``[a + b]``.
         spread: standard deviation of each ``[a + b]``.
         mixture: random combinations that take the place of them all ``[1 + a + b, p]``, where they are too many.
+        derived: from them.
     """
 
     numbers: Indices
@@ -109,6 +189,7 @@ class _Columns:
     middle: Floats
     spread: Floats
     mixture: Floats | None = None
+    derived: _Derived | None = None
 
     __repr__ = shapes
 
@@ -143,18 +224,27 @@ class _Columns:
         """Of each ``[p]``."""
         if self.mixture is not None:
             return np.full(self.mixture.shape[1], MIXED)
-        return np.repeat([INTERCEPT, NUMBER, CATEGORY], [1, len(self.numbers), len(self.places)])
+        own = np.repeat([INTERCEPT, NUMBER, CATEGORY], [1, len(self.numbers), len(self.places)])
+        return own if self.derived is None else np.concatenate([own, self.derived.kinds])
+
+    @property
+    def sources(self) -> Indices:
+        """From which feature each is, -1 for the constant; of derived ones none ``[1 + a + b]``."""
+        return np.concatenate([[-1], self.numbers, self.places])
 
     @property
     def scales(self) -> Floats:
         """Standard deviation of each in its own unit ``[p]``, in units of the largest."""
-        return np.concatenate([[1.0], self.spread / self.spread.max(initial=0.0)])
+        own = np.concatenate([[1.0], self.spread / self.spread.max(initial=0.0)])
+        return own if self.derived is None else np.concatenate([own, np.ones(len(self.derived.kinds))])
 
     def __call__(self, features: Floats) -> Floats:
         """The columns of some records ``[m, p]``."""
         held = np.hstack([features[:, self.numbers], features[:, self.places] == self.codes])
         held = np.hstack([np.ones((len(held), 1)), np.nan_to_num((held - self.middle) / self.spread)])
-        return held if self.mixture is None else held @ self.mixture
+        if self.mixture is not None:
+            return held @ self.mixture
+        return held if self.derived is None else np.hstack([held, self.derived(held)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,12 +337,36 @@ class _Gradients:
         most = max(1, int(min(MAX_DIRECTIONS, math.sqrt(MAX_WORK / self.n))) // self.n_outputs)
         rng = np.random.default_rng(evidence.seed)
         self.columns = _Columns.of(given, most, rng)
-        self.kinds = self.columns.kinds
         self.size = max(1, NUMBERS_AT_ONCE // (5 * (1 + len(self.columns.middle))))  # each is copied on the way
         self._shadows = evidence.shadows
         self._held: Floats | None = None
         if self.n * len(self.kinds) <= NUMBERS_AT_ONCE:
             self._held = np.vstack([held for _, held in self.parts()])
+
+    @property
+    def kinds(self) -> Indices:
+        """Of each column ``[p]``."""
+        return self.columns.kinds
+
+    def wider(self, known: Floats) -> _Gradients | None:
+        """With what is derived from those columns along which the outputs of models differ most; ``None`` of too many.
+
+        Args:
+            known: of m models ``[m, N_KNOWN, p, k]``.
+        """
+        most = int(min(MAX_DIRECTIONS, math.sqrt(WIDER_WORK / self.n)) // self.n_outputs)
+        room = min(most, NUMBERS_AT_ONCE // self.n) - len(self.kinds)
+        if self._held is None or self.columns.mixture is not None or room <= 0:
+            return None
+        order = np.argsort(-known[:, 0].var(axis=0).sum(axis=1), kind="stable")
+        derived = _Derived.of(self._held, self.kinds, self.columns.sources, order, room)
+        if not len(derived.kinds):
+            return None
+        found = copy(self)
+        vars(found).pop("_of_all", None)
+        found.columns = replace(self.columns, derived=derived)
+        found._held = np.hstack([self._held, derived(self._held)])
+        return found
 
     def parts(self) -> Iterator[tuple[slice, Floats]]:
         """Some candidates at a time, and their columns."""
@@ -375,10 +489,12 @@ class _Relation:
     Args:
         factors: of what is known, for each kind of column ``[kinds, N_KNOWN]``.
         share: of what is sought that follows, in [0, 1].
+        usual: what is known of a model, on average ``[N_KNOWN, p, k]``, where it is that which tells nothing.
     """
 
     factors: Floats
     share: float
+    usual: Floats | float = 0.0
 
     __repr__ = shapes
 
@@ -429,7 +545,7 @@ class _Relation:
 
     def of(self, kinds: Indices, known: Floats) -> Floats:
         """What is sought ``[p * k]`` of what is known of one model ``[N_KNOWN, p, k]``."""
-        return np.asarray(np.einsum("pb,bpk->pk", self.factors[kinds], known).ravel())
+        return np.asarray(np.einsum("pb,bpk->pk", self.factors[kinds], known - self.usual).ravel())
 
 
 def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Floats]:
@@ -437,15 +553,40 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     gradients, learned = _Gradients(evidence), None
     if evidence.shadows is not None:
         table = evidence.shadow_table
-        known = [m for m, inside in enumerate(table.members) if inside.any()]
-        told = [_Told.of(table.kind, table.answers[m], evidence.labels) for m in known]
-        if known:
-            learned = _Relation.learned(gradients.kinds, *gradients.known(told, table.members[known]))
-    return lambda target: _judged(gradients, learned, target)
+        places = [m for m, inside in enumerate(table.members) if inside.any()]
+        told = [_Told.of(table.kind, table.answers[m], evidence.labels) for m in places]
+        if places:
+            members = table.members[places]
+            known, sought = gradients.known(told, members)
+            learned = _Relation.learned(gradients.kinds, known, sought)
+            wider = gradients.wider(known) if len(places) >= FEWEST_MODELS else None
+            if wider is not None:
+                known, sought = wider.known(told, members)
+                usual = known.mean(axis=0)
+                apart = known - usual
+                by_mean_alone = apart * (np.arange(N_KNOWN) == 0)[:, None, None]
+                relations = (_Relation.learned(wider.kinds, one, sought) for one in (apart, by_mean_alone))
+                tried = [(gradients, learned), *((wider, replace(one, usual=usual)) for one in relations)]
+                some = range(0, len(places), max(1, len(places) * gradients.n // N_COMPARED))
+                gradients, learned = max(tried, key=lambda one: _told_apart(one, told, members, some))
+
+    def judge(target: MembershipEvidence) -> Floats:
+        share_in = 0.5 if target.members is None else float(target.members.mean())
+        return _judged(gradients, learned, _Told.of(target.kind, target.answers, target.labels), share_in)
+
+    return judge
 
 
-def _judged(gradients: _Gradients, learned: _Relation | None, target: MembershipEvidence) -> Floats:
-    told = _Told.of(target.kind, target.answers, target.labels)
+def _told_apart(of: tuple[_Gradients, _Relation], told: Sequence[_Told], members: Flags, some: Iterable[int]) -> float:
+    """The advantage in some of the shadow models, on average."""
+    found = []
+    for m in some:
+        called = _judged(*of, told[m], float(members[m].mean())) > 0
+        found.append(called[members[m]].mean() - called[~members[m]].mean() if not members[m].all() else 0.0)
+    return float(np.mean(found))
+
+
+def _judged(gradients: _Gradients, learned: _Relation | None, told: _Told, share_in: float) -> Floats:
     known = gradients.known([told])[0][0]
     relation = learned
     if relation is None:
@@ -455,7 +596,6 @@ def _judged(gradients: _Gradients, learned: _Relation | None, target: Membership
     held = list(gradients.of(told, scaled)) if few else None
     variation = _Variation.of(held or gradients.of(told, scaled))
     direction = variation.solved(relation.of(gradients.kinds, known))
-    share_in = 0.5 if target.members is None else float(target.members.mean())
     shift = relation.share * (1 - 2 * share_in) / (2 * max(1.0, gradients.n * share_in))
     scores = []
     for part in held or gradients.of(told, scaled):

@@ -325,9 +325,10 @@ def may_add_up(learner: Learner, records: Records, *, seed: int) -> bool:
 def _stands_still(trees: Any) -> bool:
     """Whether trees look at random columns, and are so flat that their thresholds mostly stay: their means add up."""
     settings = trees.get_params(deep=False)
-    depth = settings.get("max_depth")
-    flat = _kind(trees) in FORESTS and isinstance(depth, int) and depth <= FLAT
-    return flat and not settings.get("bootstrap", False)
+    leaves = settings.get("max_leaf_nodes")
+    depths = settings.get("max_depth"), leaves and leaves - 1
+    flat = any(isinstance(one, int) and one <= FLAT for one in depths)
+    return flat and _kind(trees) in FORESTS and not settings.get("bootstrap", False)
 
 
 def _sees_all_at_once(network: Any, n: int) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.errors import DataError, ModelError, user_code
+from leakgauge.errors import DataError, LeakgaugeError, ModelError, user_code
 from leakgauge.escaping import one_line, shapes
 from leakgauge.models.linear import Minimum, is_linear, minimum
 from leakgauge.records import Records
@@ -152,6 +153,17 @@ class _Place:
     def name(self) -> str:
         return type(self.old).__name__
 
+    @cached_property
+    def is_numeric(self) -> bool:
+        """Whether a table of numbers comes to it, and not texts; where it does to a model, others are an error."""
+        public = self.first["public"]
+        if hasattr(public, "toarray"):
+            return True
+        try:
+            return _dense(public).ndim == 2
+        except DataError:
+            return not hasattr(self.old, "transform")
+
     def raw(self, points: Floats) -> Floats:
         """Points in the units before the scalers."""
         for scaler in reversed(self.scalers):
@@ -281,7 +293,8 @@ def compare_versions(
     for place in places:
         here: list[Trace] = []
         compared: set[str] = set()
-        for reader, attributes in READERS.items():
+        is_read = place.is_numeric
+        for reader, attributes in READERS.items() if is_read else ():
             try:
                 read = [_judged(trace, place, true_labels) for trace in reader(place, case)]
                 here += read
@@ -289,8 +302,12 @@ def compare_versions(
             except linear.OtherEncodingError as error:
                 refused.append(error)
                 case.notes.append(f"{place.name}: {error}")
+            except LeakgaugeError:
+                raise
+            except Exception:  # a step of the user's may keep other things under these names
+                is_read = False
         traces += here
-        if not here and not others.is_same(place.old, place.new):
+        if not (here and is_read) and not others.is_same(place.old, place.new):
             not_compared.append(place.name)
         left = _left_out(place, compared) if any(trace.found is Found.NOTHING for trace in here) else []
         not_compared += [f"{place.name} ({', '.join(left)})"] if left else []
@@ -335,15 +352,17 @@ def _places(
             scalers = (*scalers, step) if isinstance(step, StandardScaler) else ()
             if hasattr(step, "transform"):
                 first, second = _transformed(step, first), _transformed(other, second)
-                names = _names_after(step, names, first["public"].shape[1])
+                shape: Sequence[int] = getattr(first["public"], "shape", ())
+                names = _names_after(step, names, shape[1] if len(shape) == 2 else 1)
     elif isinstance(old, ColumnTransformer):
-        for (_, step, columns), (_, other, _) in zip(old.transformers_, new.transformers_, strict=True):
+        for (part, step, columns), (_, other, _) in zip(old.transformers_, new.transformers_, strict=True):
             if hasattr(step, "fit"):
-                chosen, others = (
-                    {name: _safe_indexing(table, columns, axis=1) for name, table in views.items()}
-                    for views in (first, second)
-                )
-                kept = tuple(_safe_indexing(np.array([names]), _positions(columns, names), axis=1)[0].tolist())
+                with user_code(type(old).__name__, "transform"):
+                    chosen, others = (
+                        {name: _safe_indexing(table, columns, axis=1) for name, table in views.items()}
+                        for views in (first, second)
+                    )
+                kept = tuple(names[j] for j in old._transformer_to_input_indices[part])
                 yield from _places(step, other, chosen, others, kept)
     else:
         _require_same(old, new, "classes_", "classes")
@@ -369,12 +388,6 @@ def _names_after(step: Any, names: Names, d: int) -> Names:
     return found if len(found) == d else _places_as_names(d)
 
 
-def _positions(columns: Any, names: Names) -> Any:
-    """Columns of a column transformer by position, where they are given by name."""
-    is_named = isinstance(columns, list | tuple | np.ndarray) and len(columns) and isinstance(columns[0], str)
-    return [names.index(name) for name in columns] if is_named else columns
-
-
 def _transformed(step: Any, views: Views) -> Views:
     with user_code(type(step).__name__, "transform"):
         return {name: step.transform(table) for name, table in views.items()}
@@ -391,21 +404,34 @@ def _counted(places: Sequence[_Place]) -> tuple[int | None, int | None, bool]:
     counts: list[tuple[int, int]] = []
     misses = False
     for place in differ or places:
-        if hasattr(place.old, "n_samples_seen_"):
-            old, new = (np.atleast_1d(version.n_samples_seen_) for version in (place.old, place.new))
-            misses = misses or any(np.isnan(_dense(table)).any() for table in place.first.values())
-        elif hasattr(place.old, "class_count_"):
-            old, new = (np.atleast_1d(version.class_count_.sum()) for version in (place.old, place.new))
-        elif hasattr(place.old, "shape_fit_"):
-            old, new = (np.atleast_1d(version.shape_fit_[0]) for version in (place.old, place.new))
-        else:
+        try:
+            found, may_miss = _counts(place) if place.is_numeric else ([], False)
+        except LeakgaugeError:
+            raise
+        except Exception:  # a step of the user's may keep other things under these names
             continue
-        misses = misses or len(old) > 1 or len(new) > 1
-        counts += zip(*(part.astype(int).tolist() for part in np.broadcast_arrays(old, old - new)), strict=True)
+        misses = misses or may_miss
+        counts += found
     if not counts:
         return None, None, misses
     fewer = max((one for _, one in counts), key=abs)
     return max(n for n, _ in counts), None if misses and fewer == 0 else fewer, misses
+
+
+def _counts(place: _Place) -> tuple[list[tuple[int, int]], bool]:
+    """What one step counts, of each column: records of the first version, how many the second has fewer; as above."""
+    misses = False
+    if hasattr(place.old, "n_samples_seen_"):
+        old, new = (np.atleast_1d(version.n_samples_seen_) for version in (place.old, place.new))
+        misses = any(np.isnan(_dense(table)).any() for table in place.first.values())
+    elif hasattr(place.old, "class_count_"):
+        old, new = (np.atleast_1d(version.class_count_.sum()) for version in (place.old, place.new))
+    elif hasattr(place.old, "shape_fit_"):
+        old, new = (np.atleast_1d(version.shape_fit_[0]) for version in (place.old, place.new))
+    else:
+        return [], False
+    columns = (part.astype(int).tolist() for part in np.broadcast_arrays(old, old - new))
+    return list(zip(*columns, strict=True)), misses or len(old) > 1 or len(new) > 1
 
 
 def _unchanged(places: Sequence[_Place], n: int | None) -> tuple[str, int] | None:

@@ -49,7 +49,7 @@ class Form:
     Args:
         kind: in words.
         names: of the numbers in one answer, where they have names.
-        width: how many numbers there are in it; 0 for text.
+        width: how many numbers there are in it; 0 for text and for true and false.
     """
 
     kind: str
@@ -63,16 +63,19 @@ class Form:
         Raises:
             UnusableAnswerError: it is of none that answers have.
         """
-        match answer:
+        values = list(answer.values()) if isinstance(answer, dict) else answer
+        match values:
             case str():
                 return cls("text", width=0)
+            case bool() | [bool()]:  # which are numbers to Python
+                return cls("true or false", width=0)
             case int() | float():
                 return cls("a number")
-            case list() if answer and all(isinstance(one, int | float) for one in answer):
-                return cls("a number") if len(answer) == 1 else cls("numbers", width=len(answer))
-            case dict() if answer and all(isinstance(one, int | float) for one in answer.values()):
-                names = tuple(sorted(answer))
-                return cls("a number") if len(names) == 1 else cls("numbers by name", names, len(names))
+            case list() if values and all(map(_is_number, values)):
+                if len(values) == 1:
+                    return cls("a number")
+                names = tuple(sorted(answer)) if isinstance(answer, dict) else ()
+                return cls("numbers by name" if names else "numbers", names, len(values))
         raise UnusableAnswerError("an answer that is neither a label nor numbers")
 
     @classmethod
@@ -117,7 +120,9 @@ class LabelReading:
         """Class codes ``[m]``."""
         if Form.of_all(answers).width > 1:
             raise UnusableAnswerError("answers of another form than before")
-        labels = [self.codes.get(_only(answer)) for answer in answers]
+        binary = {label for label in self.codes if not isinstance(label, str)} <= {False, True}
+        given = map(_only, answers)
+        labels = [self.codes.get(one) if binary or not isinstance(one, bool) else None for one in given]
         unknown = sum(label is None for label in labels)
         if unknown:
             raise ModelError(
@@ -459,6 +464,10 @@ def _codes(classes: Sequence[Value]) -> dict[Value, int]:
 
 def _text(label: Value) -> str:
     return json.dumps(label) if isinstance(label, bool) else str(label)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _only(answer: Any) -> Any:
