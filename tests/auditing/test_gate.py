@@ -20,11 +20,14 @@ from leakgauge.auditing import (
     Settings,
     Verdict,
     audit,
+    audit_scores,
 )
-from leakgauge.auditing.gate import Limits, agreed, apply
+from leakgauge.auditing.drawn import RocCurve
+from leakgauge.auditing.gate import Limits, Written, agreed, apply
 from leakgauge.auditing.membership.changed import SHARED, ChangedRecords
 from leakgauge.auditing.membership.consistency import MOST_SCORES
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, TAIL_BY, TAIL_MEASURES
+from leakgauge.auditing.membership.question import Membership
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.membership.summed import SUMMED
 from leakgauge.auditing.tails import fits_in_games, tail_level
@@ -456,3 +459,61 @@ def test_a_looser_limit_does_not_pass_what_only_a_bound_could() -> None:
     assert verdicts(failing, "influence") == [Verdict.FAILS]
     assert verdicts(twin, "influence") == verdicts(apply(failing, Limits(dtp=50.0)), "influence")
     assert verdicts(twin, "influence") == [Verdict.CANNOT_TELL]
+
+
+@pytest.fixture(scope="module", params=[LogisticRegression(C=0.001), Ridge(1000.0), None], ids=str)
+def whole(request: pytest.FixtureRequest) -> AuditDocument:
+    """A result that passes, of all attacks that are possible on a classifier, a regression model, or losses alone."""
+    told = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9))
+    if request.param is None:
+        loss = np.random.default_rng(3).exponential(size=1000)
+        return audit_scores(np.arange(1000) < 500, loss=loss, settings=told).document
+    return audit(request.param, train=TRAIN, holdout=HOLDOUT, settings=told).document
+
+
+def test_no_attack_can_be_taken_out_of_a_result(whole: AuditDocument) -> None:
+    """With all that says it was carried out, but for one of which nothing else says whether it was possible."""
+
+    def judged(audit: AuditDocument) -> AuditDocument:
+        document = dataclasses.replace(Document.of("x", []), audits=(audit,))
+        found = [apply(document, limits).audits[0] for limits in (Limits(), Limits(attacks=None))]
+        assert found[0].verdict is found[1].verdict
+        return found[0]
+
+    assert judged(whole).verdict is Verdict.PASSES
+    names = [one.name for one in whole.attacks]
+    assert "learned" in names
+    assert ("population" in names) is whole.description.only_scores
+    for gone in (one for one in whole.attacks if one.name != "influence"):
+        method = {
+            **whole.method,
+            "attacks": [title for title in whole.method["attacks"] if title != gone.title],
+            "shadow_models": 0,
+        }
+        without = dataclasses.replace(
+            whole,
+            attacks=tuple(one for one in whole.attacks if one is not gone),
+            findings=tuple(one for one in whole.findings if gone.title not in one.measure),
+            method=method,
+        )
+        assert judged(without).verdict is Verdict.CANNOT_TELL, gone.name
+        lacking = f"it says that no attack was left out, and lacks: {gone.title}"
+        assert lacking in Membership.contradictions(Written(without, without.rule))
+
+
+def test_an_attack_that_may_have_been_impossible_is_not_missed(whole: AuditDocument) -> None:
+    """The auditor's, where records may be equal: persons, shared records, too few, or scores that do not differ."""
+    about, method = whole.description, {**whole.method, "attacks": None}
+    *others, learned = whole.attacks
+    assert learned.name == "learned"
+    without = dataclasses.replace(whole, attacks=tuple(others), method=method)
+
+    def lacks(audit: AuditDocument) -> bool:
+        return any("lacks" in said for said in Membership.contradictions(Written(audit, audit.rule)))
+
+    assert lacks(without)
+    few = {"n_train": 19} if about.only_scores else {"overlap": Estimate(0.1, 0.0, 0.2, 0.95, "x", 9)}
+    for changed in ({"n_rows": (500, 500)}, few):
+        assert not lacks(dataclasses.replace(without, description=dataclasses.replace(about, **changed)))
+    curves = [dataclasses.replace(one, roc=RocCurve((0.0, 0.5, 1.0), (0.0, 0.5, 1.0))) for one in others]
+    assert lacks(dataclasses.replace(without, attacks=tuple(curves))) is about.only_scores

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -106,6 +107,18 @@ def test_equal_scores_cannot_test(measure):
     assert "all scores are equal" in found.reason
 
 
+@pytest.mark.parametrize(("reference", "seeds"), [(None, [3, 56, 81]), (np.arange(100.0), [20, 63, 64])])
+def test_equal_scores_never_refute(reference, seeds):
+    """However the coins fall: in an order by chance, or that of a reference, these would refute the claim."""
+    for seed in seeds:
+        coins = np.random.default_rng(seed).random(100) < 0.5
+        found = measure_claim(Claim(0.01, 1e-6), np.full(100, 0.7), coins, reference=reference)
+        assert (found.outcome, found.exit_code) == (Outcome.CANNOT_TEST, 3)
+        assert (found.epsilon.value, found.epsilon.low, found.gaussian_epsilon.low) == (0, 0, 0)
+        assert (found.p_value, found.n_correct, found.n_guesses) == (1, None, None)
+    assert "guesses correct" not in str(found)
+
+
 def test_equal_scores_less_those_of_a_reference_cannot_test():
     scores, coins = game(300, 5.0)
     assert "all scores are equal" in measure_claim(CLAIM, np.zeros(300), coins, reference=scores).reason
@@ -153,15 +166,35 @@ def test_it_is_written_as_json():
         ([1.0, math.nan], [True, False], "finite numbers"),
         (["Fabry", "x"], [True, False], "must be numbers"),
         ([[1.0], [2.0]], [True, False], "list of finite numbers"),
+        ([1.0 + 41.5j, 2.0], [True, False], "none complex"),
+        ([10**400, 2], [True, False], "must be numbers"),
+        (np.ma.masked_equal([41.5, 2.0], 41.5), [True, False], "scores must have no masked values"),
+        ([1.0, 2.0], np.ma.array([True, False], mask=[True, False]), "included must have no masked values"),
         ([1.0, 2.0], [1, 0], "true and false"),
         ([], [], "true and false"),
-        (np.arange(100.0), np.ones(100, dtype=bool), "fair coins"),
     ],
 )
 def test_what_does_not_fit_is_refused(scores, coins, part):
-    with pytest.raises(DataError, match=part) as raised:
-        measure_claim(CLAIM, scores, coins)
-    assert "Fabry" not in str(raised.value)
+    for measure in (measure_claim, measure_claim_many):
+        with pytest.raises(DataError, match=part) as raised:
+            measure(CLAIM, scores, coins)
+        assert not re.search(r"Fabry|41\.5", str(raised.value))
+
+
+def test_coins_that_cannot_be_fair_are_refused():
+    with pytest.raises(DataError, match="fair coins"):
+        measure_claim(CLAIM, np.arange(100.0), np.ones(100, dtype=bool))
+
+
+def test_a_reference_that_does_not_fit_is_refused():
+    for reference in (np.ma.masked_equal(np.arange(40.0), 3.0), np.full(40, 1j)):
+        with pytest.raises(DataError, match="reference must"):
+            measure_claim(CLAIM, *game(40, 1.0), reference=reference)
+
+
+def test_a_masked_array_without_masked_values_is_taken():
+    scores, coins = game(40, 1.0)
+    assert measure_claim(CLAIM, np.ma.array(scores), np.ma.array(coins)) == measure_claim(CLAIM, scores, coins)
 
 
 class TestManyModels:
@@ -201,6 +234,15 @@ def test_settings_out_of_range_are_refused(settings):
     for measure in (measure_claim, measure_claim_many):
         with pytest.raises(DataError, match="must be in"):
             measure(CLAIM, *game(40, 1.0), **settings)
+
+
+@pytest.mark.parametrize("name", ["confidence", "share_at_clip"])
+def test_settings_that_are_no_numbers_are_refused(name):
+    for measure in (measure_claim, measure_claim_many):
+        for given in ("0.9417", [0.9417], 0.9417j, *[None] * (name == "confidence")):
+            with pytest.raises(DataError, match=f"{name} must be a number, got {type(given).__name__}") as raised:
+                measure(CLAIM, *game(40, 1.0), **{name: given})
+            assert "9417" not in str(raised.value)
 
 
 def test_alpha_and_the_share_at_clip_are_told():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +15,10 @@ import numpy as np
 import pytest
 
 import leakgauge.claims
-from leakgauge.auditing import Document, Run
+from leakgauge.auditing import Document, Run, claimed
+from leakgauge.auditing.claimed import _contradicting
 from leakgauge.auditing.document import load
-from leakgauge.claims import Claim, ClaimTest, measure_claim
+from leakgauge.claims import Claim, ClaimTest, measure_claim, measuring
 from leakgauge.claims.measuring import Outcome
 from leakgauge.pytest_plugin import ReleaseGate
 
@@ -43,6 +45,8 @@ advantage = 0.9
 CLAIM = "epsilon=3,delta=1e-5"
 STATED = str(Claim.parse(CLAIM))
 PASSES = "Passes the release rule"
+NOT_REFUTED = {"outcome": "not refuted", "reason": "not refuted: as wanted", "exit_code": 0}
+"""Of an answer whose numbers do not refute."""
 
 
 class Killed(BaseException):
@@ -65,8 +69,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outcome], list[Claim]]
 
         def measured(claim: Claim, *_: Any, **__: Any) -> ClaimTest:
             asked.append(claim)
-            coins = np.arange(40) % 2 == 0
-            return replace(measure_claim(claim, np.linspace(0, 1, 40), coins), outcome=outcome, reason="as wanted")
+            coins = np.arange(120) % 2 == 0
+            found = measure_claim(claim, np.linspace(0, 1, 120), coins)
+            return replace(found, outcome=outcome, reason=f"{outcome}: as wanted")
 
         monkeypatch.setattr(leakgauge.claims, "measure_learner", measured)
         return asked
@@ -325,9 +330,87 @@ def test_an_answer_about_a_model_that_the_result_lacks_counts_if_it_refutes(
     answers(Outcome.REFUTED)
     audit("--claim", CLAIM)
     (held,) = json.loads(Path("run/claim.json").read_text()).values()
-    Path("run/claim.json").write_text(json.dumps({"other": held, "naive-bayes": {**held, "outcome": "not refuted"}}))
+    Path("run/claim.json").write_text(json.dumps({"other": held, "naive-bayes": held | NOT_REFUTED}))
     Run("run").seal("claim.json")
     assert verdicts(cli) == FAILS
+
+
+CONTRADICTIONS = {
+    "exit code": {"exit_code": 1},
+    "reason": {"reason": "refuted: as wanted"},
+    "alpha": {"alpha": 1e-9},
+    "p-value": {"p_value": 1e-9},
+    "bound on epsilon": {"epsilon": {"low": 9.0, "confidence": 0.95}},
+    "largest epsilon that could have been shown": {"largest_epsilon": 2.0},
+    "share of steps with gradients of full length": {"share_at_clip": 0.5},
+}
+
+
+def test_an_answer_that_its_numbers_contradict_does_not_pass(cli: Callable, audit: Callable, answers: Callable) -> None:
+    """As somebody would leave it who writes the outcome alone, and the checksums; a refuted one stays refuted."""
+    answers(Outcome.NOT_REFUTED)
+    assert audit("--claim", CLAIM).code == 0
+    held = json.loads(Path("run/claim.json").read_text())["naive-bayes"]
+
+    def code_with(changed: dict[str, Any]) -> int:
+        Path("run/claim.json").write_text(json.dumps({"naive-bayes": held | changed}))
+        Run("run").seal("claim.json")
+        return Run("run").document().verdict.exit_code
+
+    for what, changed in CONTRADICTIONS.items():
+        assert code_with(changed) == 3, what
+        (found,) = (one for one in Run("run").document().audits[0].findings if one.question == "claim")
+        assert found.reason.endswith(f"that the claim was not refuted does not follow from its {what}")
+        assert "delete claim.json" in found.remedy
+    for damaged in (
+        {"epsilon": None},
+        {"p_value": "1"},
+        {"p_value": math.nan},
+        {"alpha": None},
+        {"exit_code": None},
+        {"p_value": 10**400},
+    ):
+        assert code_with(damaged) == 3, damaged
+    assert code_with({"p_value": 1e-9}) == 3  # what all readers say of these
+    assert verdicts(cli) == CANNOT_TELL
+    assert "verdict: cannot tell" in cli("verify", "run").out
+    assert code_with({"share_at_clip": 0.95, "largest_epsilon": None}) == 0
+    assert code_with({"outcome": "refuted"}) == 1
+    assert code_with({}) == 0
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NOT_REFUTED, Outcome.REFUTED])
+def test_an_answer_to_another_claim_is_none(
+    cli: Callable, audit: Callable, answers: Callable, outcome: Outcome
+) -> None:
+    answers(outcome)
+    audit("--claim", CLAIM)
+    other = str(Claim.parse("epsilon=50,delta=0.1"))
+    held = json.loads(Path("run/claim.json").read_text())["naive-bayes"]
+    Path("run/claim.json").write_text(json.dumps({"naive-bayes": held | {"claim": other}}))
+    Run("run").seal("claim.json")
+    assert verdicts(cli) == CANNOT_TELL
+    assert f"has an answer to another claim than {STATED}" in one_line(cli("gate", "run").out)
+
+
+@pytest.mark.parametrize("stated", ["epsilon=2,delta=1e-5", "epsilon=3", "epsilon=2,delta=1e-5,noise=9,steps=20"])
+def test_what_is_measured_contradicts_nothing(stated: str) -> None:
+    """Whatever comes of canaries, of all kinds of claims; two bounds differ most where they are near the claim."""
+    claim, outcomes = Claim.parse(stated), set[str]()
+    for mu in (0.0, 1.0, 2.0, 2.5, 3.0, 9.0):
+        coins = np.random.default_rng(0).random(1000) < 0.5
+        scores = np.random.default_rng(1).standard_normal(1000) + mu * coins
+        for share in (None, 0.5, 0.95):
+            answer = json.loads(json.dumps(measure_claim(claim, scores, coins, share_at_clip=share).as_json()))
+            outcomes.add(answer["outcome"])
+            if answer["outcome"] == "not refuted":
+                assert _contradicting(answer, claim.epsilon) == ""
+    assert len(outcomes) > 1
+
+
+def test_the_share_is_the_one_by_which_claims_are_decided() -> None:
+    """Which rooms above claims, without that one, have to write down again."""
+    assert claimed.LEAST_SHARE_AT_CLIP == measuring.LEAST_SHARE_AT_CLIP
 
 
 def test_each_of_several_models_has_its_own_answer(
@@ -338,7 +421,7 @@ def test_each_of_several_models_has_its_own_answer(
     audit("--claim", CLAIM)
     held = json.loads(Path("run/claim.json").read_text())
     assert set(held) == {"naive-bayes", "decision-tree"}
-    held["naive-bayes"]["outcome"] = "not refuted"
+    held["naive-bayes"] |= NOT_REFUTED
     Path("run/claim.json").write_text(json.dumps(held))
     Run("run").seal("claim.json")
     bayes, tree = Run("run").document().audits

@@ -191,16 +191,16 @@ class Run:
         """
         self._refuse_links()
         manifest, known, path = self.manifest() or {}, dict[str, str](), self.folder / ANSWERS
-        held, doubt = read_answers(path), ""
+        asked = one_line(str(manifest.get("claim", "")))
+        held, doubt = read_answers(path, asked), ""
         with contextlib.suppress(StoreError):  # without checksums, or with damaged ones, there is nothing to compare
             known = self._checksums()
             if held is not None and known.get(ANSWERS) not in (None, _sha256(path)):
                 doubt = f"{ANSWERS} was changed since the audit, or is damaged"
         if held is None and "claim" not in manifest and ANSWERS not in known:
             return None
-        held = held or HeldClaim("")
-        asked = one_line(str(manifest.get("claim", "")))
-        return replace(held, stated=asked or held.stated, doubt=doubt or held.doubt)
+        held = held or HeldClaim(asked)
+        return replace(held, doubt=doubt or held.doubt)
 
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -76,8 +77,8 @@ class ClaimTest:
         outcome: refuted, not refuted, or cannot test.
         reason: why, in words.
         p_value: of the claim, corrected for all numbers of guesses tried; in (0, 1].
-        n_correct: right guesses where the claim fits worst; ``None`` for many models.
-        n_guesses: guesses there; ``None`` for many models.
+        n_correct: right guesses where the claim fits worst; ``None`` for many models, and where all scores are equal.
+        n_guesses: guesses there; ``None`` where these are.
         n_canaries: canaries of one run, or models with and without the one canary.
         epsilon: a lower bound at the claimed delta, whatever the mechanism is.
         gaussian_epsilon: a lower bound at the claimed delta if the mechanism is Gaussian noise on full batches, by the
@@ -171,10 +172,12 @@ def measure_claim(
     >>> measure_claim(Claim(1.0, 1e-5), scores, coins).outcome
     <Outcome.REFUTED: 'refuted'>
     """
-    coins, differences = _coins(included), _numbers("scores", scores)
+    coins, own = _coins(included), _numbers("scores", scores)
+    differences = own
     if reference is not None:
-        differences = differences - _same_length("reference", _numbers("reference", reference), differences)
-    _same_length("included", coins, differences)
+        differences = own - _same_length("reference", _numbers("reference", reference), own)
+    _same_length("included", coins, own)
+    _check_shares(confidence, share_at_clip)
     tested, delta = claim.tested, claim.delta
     try:
         grid = guesses or _grid(len(coins), capped=isinstance(tested, ApproximateDp))
@@ -185,10 +188,11 @@ def measure_claim(
     except ValueError as error:
         raise DataError(str(error)) from None
     largest = test.largest_epsilon(delta)
-    equal = np.ptp(differences) == 0 or np.ptp(np.asarray(scores, dtype=np.float64)) == 0
-    doubt = ALL_EQUAL if equal else _reversed(differences, coins, grid.counts)
+    doubt = ALL_EQUAL
+    if np.ptp(differences) and np.ptp(own):
+        doubt = _reversed(differences, coins, grid.counts)
     outcome, reason = _decided(claim, result.is_refuted, test.can_refute, largest, share_at_clip, doubt=doubt)
-    return ClaimTest(
+    found = ClaimTest(
         claim,
         outcome,
         reason,
@@ -205,6 +209,7 @@ def measure_claim(
         True,
         _coverage(claim, is_one_run=True, reference=reference is not None, share_at_clip=share_at_clip),
     )
+    return _of_equal_scores(found) if doubt == ALL_EQUAL else found
 
 
 def measure_claim_many(
@@ -234,6 +239,7 @@ def measure_claim_many(
     """
     coins, found = _coins(included), _numbers("scores", scores)
     _same_length("included", coins, found)
+    _check_shares(confidence, share_at_clip)
     if coins.all() or not coins.any():
         raise DataError("included must name models with the canary and models without it; train both kinds")
     stated = dataclasses.replace(claim, noise=None, sampling=1.0, steps=1)
@@ -290,7 +296,7 @@ def _decided(
     doubt: str,
     what: str = "canaries",
 ) -> tuple[Outcome, str]:
-    """The outcome and its reason. A refutation holds whatever the canaries are like.
+    """The outcome and its reason. A refutation holds whatever the canaries are like, unless all scores are equal.
 
     Args:
         claim: as it is tested.
@@ -303,7 +309,7 @@ def _decided(
     """
     if share_at_clip is not None and not 0 <= share_at_clip <= 1:
         raise DataError(f"share_at_clip must be in [0, 1], got {share_at_clip}; it is a share of steps")
-    if is_refuted:
+    if is_refuted and doubt != ALL_EQUAL:
         return Outcome.REFUTED, f"refuted: {claim.statement} ({claim.adjacency})"
     if doubt:
         return Outcome.CANNOT_TEST, f"cannot test: {doubt}"
@@ -320,6 +326,14 @@ def _decided(
             f"{LEAST_SHARE_AT_CLIP:.0%} are needed); use larger values"
         )
     return Outcome.NOT_REFUTED, f"not refuted: {claim.statement} ({claim.adjacency}); this is no proof of the claim"
+
+
+def _of_equal_scores(found: ClaimTest) -> ClaimTest:
+    """The same without what came of guesses: equal scores are put in an order by chance, which shows nothing."""
+    epsilon = dataclasses.replace(found.epsilon, value=0.0, low=0.0)
+    gaussian = found.gaussian_epsilon and dataclasses.replace(found.gaussian_epsilon, value=0.0, low=0.0)
+    nothing: dict[str, Any] = {"p_value": 1.0, "n_correct": None, "n_guesses": None}
+    return dataclasses.replace(found, **nothing, epsilon=epsilon, gaussian_epsilon=gaussian)
 
 
 def _reversed(scores: Floats, coins: Flags, counts: Sequence[tuple[int, int]]) -> str:
@@ -404,18 +418,35 @@ def _p_value(refuted: Any) -> float:
     return math.exp(high)
 
 
+def _check_shares(confidence: object, share_at_clip: object) -> None:
+    """Refuse what is no number; bounds are checked where it is used."""
+    for name, value in (("confidence", confidence), ("share_at_clip", 1.0 if share_at_clip is None else share_at_clip)):
+        if not isinstance(value, Real):
+            raise DataError(f"{name} must be a number, got {type(value).__name__}; write 0.95 for 95 %")
+
+
+def _unmasked(name: str, values: ArrayLike) -> ArrayLike:
+    if np.ma.is_masked(values):
+        raise DataError(f"{name} must have no masked values; drop these canaries or models from scores and coins alike")
+    return values
+
+
 def _coins(included: ArrayLike) -> Flags:
-    coins = np.asarray(included)
+    coins = np.asarray(_unmasked("included", included))
     if coins.dtype != np.bool_ or coins.ndim != 1 or not len(coins):
         raise DataError("included must be a list of true and false, one for each canary or model")
     return coins
 
 
 def _numbers(name: str, values: ArrayLike) -> Floats:
+    values = _unmasked(name, values)
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"{name} must be numbers, one for each canary or model") from None
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError
+        array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{name} must be numbers, none complex; give one for each canary or model") from None
     if array.ndim != 1 or not np.isfinite(array).all():
         raise DataError(f"{name} must be a list of finite numbers, got shape {array.shape}; drop what has no score")
     return array

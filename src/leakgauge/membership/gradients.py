@@ -90,8 +90,8 @@ WIDER_WORK = 2e8
 N_STEPS = 7
 """Steps of a number, at its quantiles."""
 
-FEWEST_MODELS = 4
-"""Shadow models from which the mean is learned."""
+FEWEST_MODELS = 8
+"""Shadow models from which the mean is learned: of fewer it has too little to say."""
 
 N_COMPARED = 20_000
 """Candidates of shadow models, about, by whom it is found out which columns say more."""
@@ -568,7 +568,11 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
                 relations = (_Relation.learned(wider.kinds, one, sought) for one in (apart, by_mean_alone))
                 tried = [(gradients, learned), *((wider, replace(one, usual=usual)) for one in relations)]
                 some = range(0, len(places), max(1, len(places) * gradients.n // N_COMPARED))
-                gradients, learned = max(tried, key=lambda one: _told_apart(one, told, members, some))
+                linear, *others = (_told_apart(one, told, members, some) for one in tried)
+                best = max(range(len(others)), key=lambda which: others[which].mean())
+                more = others[best] - linear
+                if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
+                    gradients, learned = tried[1 + best]
 
     def judge(target: MembershipEvidence) -> Floats:
         share_in = 0.5 if target.members is None else float(target.members.mean())
@@ -577,13 +581,13 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     return judge
 
 
-def _told_apart(of: tuple[_Gradients, _Relation], told: Sequence[_Told], members: Flags, some: Iterable[int]) -> float:
-    """The advantage in some of the shadow models, on average."""
+def _told_apart(of: tuple[_Gradients, _Relation], told: Sequence[_Told], members: Flags, some: Iterable[int]) -> Floats:
+    """The advantage in some of the shadow models."""
     found = []
     for m in some:
         called = _judged(*of, told[m], float(members[m].mean())) > 0
         found.append(called[members[m]].mean() - called[~members[m]].mean() if not members[m].all() else 0.0)
-    return float(np.mean(found))
+    return np.array(found)
 
 
 def _judged(gradients: _Gradients, learned: _Relation | None, told: _Told, share_in: float) -> Floats:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from leakgauge.auditing.membership.findings import TAIL_BY
 from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResult, MembershipPart
+from leakgauge.auditing.membership.selection import FEWEST_TO_LEARN
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import ROUNDING, fits, fits_in_games
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, MembershipAttack
 from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, Estimate
 
 OURS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS)
@@ -35,7 +36,12 @@ LARGEST = 1 + ROUNDING
 
 
 def contradictions(
-    part: MembershipPart, description: Description, rule: ReleaseRule, not_tested: Sequence[str]
+    part: MembershipPart,
+    description: Description,
+    rule: ReleaseRule,
+    not_tested: Sequence[str],
+    *,
+    shadows: bool = False,
 ) -> Iterator[str]:
     """What cannot be, each in a sentence without its stop.
 
@@ -44,6 +50,7 @@ def contradictions(
         description: of what was audited.
         rule: of the audit.
         not_tested: what the document says that the audit left out.
+        shadows: whether the method counts shadow models.
     """
     for attack in part.attacks:
         if not all(_agree(alone, together, rule) for alone, together in _intervals(attack)):
@@ -73,8 +80,47 @@ def contradictions(
         yield "a p-value is not in [0, 1]"
     if not part.left_out and any(said.startswith(LEFT_OUT) for said in not_tested):
         yield "it says that attacks were left out, and not which"
+    if part.attacks and not part.left_out:
+        held = [attack.name for attack in part.attacks]
+        lost = [one.title for one in _possible(part, description, shadows=shadows) if one.name not in held]
+        if lost:
+            yield f"it says that no attack was left out, and lacks: {', '.join(lost)}"
     if played and part.contamination is None and description.worded(HOLDOUT_NOT_TESTED) not in not_tested:
         yield "it lacks the test for holdout records that were trained on"
+
+
+def _possible(part: MembershipPart, description: Description, *, shadows: bool) -> list[MembershipAttack]:
+    """The attacks that an audit carries out unless it names them as left out.
+
+    Not those that ask about changed copies or need models without each record, which may have been impossible by what
+    no document says.
+    """
+    shadows = shadows or (description.learner is not None and not part.no_shadows)
+    population = description.n_population > 0 and not shadows and not part.no_shadows
+    return [
+        one
+        for one in ATTACKS + AUDITOR_ATTACKS
+        if description.answers in one.kinds
+        and not (one.needs_copies or one.needs_models_without)
+        and (shadows or not one.needs_shadows)
+        and (population or not one.needs_population)
+        and not (one.reads_features and description.only_scores)
+        and (not one.knows_members or _learned_from(part, description))
+    ]
+
+
+def _learned_from(part: MembershipPart, description: Description) -> bool:
+    """Whether there surely were enough records for the auditor's attack, which learns of equal ones but once.
+
+    Of scores each is a record of its own. Other records differ where scores of one attack do, as its curve shows.
+    """
+    if description.n_rows is not None:
+        return False
+    if description.only_scores:
+        return min(description.n_train, description.n_holdout) >= FEWEST_TO_LEARN
+    direct = {one.name for one in ATTACKS if not one.needs_shadows and not one.needs_population}
+    curves = [one.roc for one in part.attacks if one.name in direct and description.overlap is None]
+    return any(min(len({*curve.fpr}), len({*curve.tpr})) > FEWEST_TO_LEARN for curve in curves)
 
 
 def _intervals(attack: MembershipAttackResult) -> Iterator[tuple[Estimate, Estimate]]:

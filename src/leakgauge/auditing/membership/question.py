@@ -525,7 +525,8 @@ class Membership(Question):
     def contradictions(cls, written: Written) -> Iterator[str]:
         """Of intervals, tails and games."""
         audit = written.audit
-        yield from contradictions(audit, audit.description, written.rule, audit.not_tested)
+        shadows = audit.method.get("shadow_models") not in (None, 0)
+        yield from contradictions(audit, audit.description, written.rule, audit.not_tested, shadows=shadows)
 
     @classmethod
     def limit_of(cls, finding: Finding) -> str:
