@@ -103,8 +103,8 @@ N_KNOWN = 4
 """For each direction: the mean gradient, and how a squared penalty on weights of columns as they are, of columns that
 were scaled, and an absolute penalty would move it."""
 
-SCALED = 2
-"""Of these that of columns that were scaled."""
+UNSCALED, SCALED = 1, 2
+"""Of these those of a squared penalty on columns as they are, and on columns that were scaled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,6 +413,13 @@ class _Gradients:
         known = [-middle, weights / scales**2, weights * spread, np.sign(weights) / scales]
         return np.stack(known, axis=1), inside - middle
 
+    def of_a_target(self, known: Floats) -> Floats:
+        """The same of a model whose training records are not known ``[N_KNOWN, p, k]``."""
+        if self.columns.mixture is not None:
+            return known
+        scaled = np.arange(N_KNOWN) == SCALED
+        return np.where(scaled[:, None, None], known[UNSCALED] * self.columns.scales[:, None] ** 2, known)
+
     def _looked_at(self, told: _Told) -> Flags:
         """By which candidates the nearest linear model is found: those with whole signals, if these are enough."""
         enough = told.whole.sum() >= WHOLE_PER_COLUMN * len(self.kinds)
@@ -561,18 +568,16 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
             learned = _Relation.learned(gradients.kinds, known, sought)
             wider = gradients.wider(known) if len(places) >= FEWEST_MODELS else None
             if wider is not None:
+                found = _told_apart(gradients, learned, told, members, known)
                 known, sought = wider.known(told, members)
                 usual = known.mean(axis=0)
-                apart = known - usual
-                by_mean_alone = apart * (np.arange(N_KNOWN) == 0)[:, None, None]
-                relations = (_Relation.learned(wider.kinds, one, sought) for one in (apart, by_mean_alone))
-                tried = [(gradients, learned), *((wider, replace(one, usual=usual)) for one in relations)]
-                some = range(0, len(places), max(1, len(places) * gradients.n // N_COMPARED))
-                linear, *others = (_told_apart(one, told, members, some) for one in tried)
-                best = max(range(len(others)), key=lambda which: others[which].mean())
-                more = others[best] - linear
-                if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
-                    gradients, learned = tried[1 + best]
+                for n_used in (1, N_KNOWN):
+                    used = (known - usual) * (np.arange(N_KNOWN) < n_used)[:, None, None]
+                    other = replace(_Relation.learned(wider.kinds, used, sought), usual=usual)
+                    by_other = _told_apart(wider, other, told, members, known)
+                    more = by_other - found
+                    if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
+                        gradients, learned, found = wider, other, by_other
 
     def judge(target: MembershipEvidence) -> Floats:
         share_in = 0.5 if target.members is None else float(target.members.mean())
@@ -581,17 +586,21 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     return judge
 
 
-def _told_apart(of: tuple[_Gradients, _Relation], told: Sequence[_Told], members: Flags, some: Iterable[int]) -> Floats:
-    """The advantage in some of the shadow models."""
+def _told_apart(
+    gradients: _Gradients, learned: _Relation, told: Sequence[_Told], members: Flags, known: Floats
+) -> Floats:
+    """The advantage in some of the shadow models, of which this is known ``[m, N_KNOWN, p, k]``."""
     found = []
-    for m in some:
-        called = _judged(*of, told[m], float(members[m].mean())) > 0
+    for m in range(0, len(told), max(1, len(told) * gradients.n // N_COMPARED)):
+        called = _judged(gradients, learned, told[m], float(members[m].mean()), gradients.of_a_target(known[m])) > 0
         found.append(called[members[m]].mean() - called[~members[m]].mean() if not members[m].all() else 0.0)
     return np.array(found)
 
 
-def _judged(gradients: _Gradients, learned: _Relation | None, told: _Told, share_in: float) -> Floats:
-    known = gradients.known([told])[0][0]
+def _judged(
+    gradients: _Gradients, learned: _Relation | None, told: _Told, share_in: float, known: Floats | None = None
+) -> Floats:
+    known = gradients.known([told])[0][0] if known is None else known
     relation = learned
     if relation is None:
         relation = _Relation.assumed(known, _Variation.of(gradients.of(told, np.zeros_like(known[0]))).solved)
