@@ -321,7 +321,7 @@ def test_columns_of_a_frame_with_categories():
         ([True, False, False, True], "ad"),
         (lambda frame: ["b"], "b"),
     ],
-    ids=str,
+    ids=lambda one: "function" if callable(one) else str(one),
 )
 def test_columns_of_a_transformer_are_given_in_any_way(given, meant):
     pd = pytest.importorskip("pandas")
