@@ -1,14 +1,16 @@
 """Gradients: nothing where nothing is known, what theory gives, a twin by hand, and what drowns the rest."""
 
+import itertools
 import math
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestClassifier
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -312,36 +314,67 @@ def test_the_slow_twin_of_products_and_steps():
         AnswerKind.VALUES, table.answers[0], y, features=X, shadows=shadows, members=members[0]
     )
     unit = (X - X.mean(axis=0)) / X.std(axis=0)
-    pairs = [(i, j) for i in range(5) for j in range(i)]
     three = unit[:, 4]
-    made = [three > three.min(), three > 0.5, three**2, *(unit[:, i] * unit[:, j] for i, j in pairs)]
-    columns = np.column_stack([np.ones(160), unit, *((one - one.mean()) / one.std() for one in made)])
-    kinds = np.repeat([0, 1, 2, 3], [1, 5, 2, 11])
-    scales = np.concatenate([[1.0], X.std(axis=0) / X.std(axis=0).max(), np.ones(13)])
-    known, sought = [], []
-    for m, answers in enumerate(table.answers[:, :, 0]):
-        errors = (answers - y) / y.std()
-        weights = np.linalg.lstsq(columns, (answers - y.mean()) / y.std())[0]
-        weights[0] = 0.0
-        spread = 1.0 if m == 0 else columns[members[m]].var(axis=0)
-        middle = errors @ columns / 160
-        known.append([-middle, weights / scales**2, weights * spread, np.sign(weights) / scales])
-        sought.append(errors[members[m]] @ columns[members[m]] / 80 - middle)
-    apart = np.array(known) - np.mean(known[1:], axis=0)
-    gradient = ((table.answers[0, :, 0] - y) / y.std())[:, None] * columns
-    gradient -= gradient.mean(axis=0)
-    sizes = gradient.std(axis=0)
-    correlations = gradient.T @ gradient / 160 / np.outer(sizes, sizes) + gradients.RIDGE * np.eye(len(kinds))
+    made, kinds = [three > three.min(), three > 0.5, three**2], [0, *[1] * 5, *[2] * 2, 3]
+    for n_factors in range(2, 6):
+        products = [unit[:, [*one]].prod(axis=1) for one in combinations(range(5), n_factors)]
+        made, kinds = [*made, *products], [*kinds, *[1 + n_factors] * len(products)]
+    all_columns = np.column_stack([np.ones(160), unit, *((one - one.mean()) / one.std() for one in made)])
+    all_errors = (table.answers[:, :, 0] - y) / y.std()
     likeness = []
-    for n_known in (1, 4):
-        direction = np.zeros(len(kinds))
-        for kind in range(4):
-            x, z = apart[1:, :n_known, kinds == kind], np.array(sought[1:])[:, kinds == kind]
+    for n_factors, n_known in itertools.product((2, 5), (1, 2)):
+        places = np.flatnonzero(np.array(kinds) <= n_factors + 1)
+        columns, of = all_columns[:, places], np.array(kinds)[places]
+        known, sought = [], []
+        for m, errors in enumerate(all_errors):
+            weights = np.linalg.lstsq(columns, (table.answers[m, :, 0] - y.mean()) / y.std())[0]
+            middle = errors @ columns / 160
+            known.append([-middle, weights])
+            sought.append(errors[members[m]] @ columns[members[m]] / 80 - middle)
+        apart = np.array(known) - np.mean(known[1:], axis=0)
+        gradient = all_errors[1:].mean(axis=0)[:, None] * columns
+        gradient -= gradient.mean(axis=0)
+        sizes = gradient.std(axis=0)
+        correlations = gradient.T @ gradient / 160 / np.outer(sizes, sizes) + gradients.RIDGE * np.eye(len(of))
+        direction = np.zeros(len(of))
+        for kind in np.unique(of):
+            x, z = apart[1:, :n_known, of == kind], np.array(sought[1:])[:, of == kind]
             factors = np.linalg.lstsq(x.transpose(0, 2, 1).reshape(-1, n_known), z.ravel())[0]
-            direction[kinds == kind] = factors @ apart[0, :n_known, kinds == kind].T
-        twin = gradient / sizes @ np.linalg.solve(correlations, direction / sizes)
+            direction[of == kind] = factors @ apart[0, :n_known, of == kind].T
+        own = all_errors[0][:, None] * columns
+        twin = (own - own.mean(axis=0)) / sizes @ np.linalg.solve(correlations, direction / sizes)
         likeness.append(np.corrcoef(ATTACK.score(evidence), twin)[0, 1])
-    assert max(likeness) > 0.98
+    assert max(likeness) > 0.99
+    assert np.median(likeness) < 0.97
+
+
+@pytest.mark.parametrize(
+    ("model", "least"),
+    [
+        (ExtraTreesRegressor(40, max_depth=5, max_features=1, random_state=0), 0.25),
+        (RandomForestClassifier(40, max_depth=4, max_features=2, random_state=0), 0.19),
+    ],
+    ids=["levels of chance", "bootstraps"],
+)
+def test_products_of_several_columns_say_more(model, least, monkeypatch):
+    """Of five levels on seven columns: 128 directions are all there are."""
+    X, y = answers_of(2, 600)
+    X, y = X[:, :7], (y > 0.4).astype(int) if hasattr(model, "predict_proba") else y
+    found = played(model, X, y, 300).advantage.value
+    monkeypatch.setattr(gradients, "MOST_FACTORS", 2)
+    fewer = played(model, X, y, 300).advantage.value
+    assert found > max(least, fewer + 0.04)
+
+
+def test_products_of_several_classes(monkeypatch):
+    """14 columns, 91 products, 4 classes: as many directions times classes."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, size=(800, 14)).astype(float)
+    y = np.argmax(X[:, :4] + rng.gumbel(size=(800, 4)), axis=1)
+    model = RandomForestClassifier(40, max_depth=2, max_features=1, random_state=0)
+    found = played(model, X, y, 400).advantage.value
+    monkeypatch.setattr(gradients, "WIDER_WORK", 0.0)
+    assert found > played(model, X, y, 400).advantage.value + 0.015
 
 
 def test_linear_models_are_seen_as_well_as_without_products(monkeypatch):
@@ -365,27 +398,38 @@ def test_null_forests_of_other_records_have_no_members():
     assert 0 < np.std(found) < 0.15
 
 
-def test_what_is_derived_is_bounded_and_begins_with_what_outputs_depend_on(monkeypatch):
-    """Columns in that order: a number has 7 steps and its square, and a product with each before, but none of one
-    category with another of the same column."""
-    held = np.column_stack(
-        [np.ones(64), np.arange(64.0), np.arange(64) % 2, np.arange(64) % 4 == 1, np.arange(64) % 4 == 3]
-    )
+def test_what_is_derived_is_bounded_and_begins_with_what_outputs_depend_on():
+    """A number has steps and its square, and a product with each before it in the order, but none of two categories of
+    one feature. Then come products of three, of the first columns of which all fit."""
+    n = np.arange(64)
+    held = np.column_stack([np.ones(64), n, n // 32 % 2, n % 4 == 1, n % 4 == 3]).astype(float)
     kinds = np.array([gradients.INTERCEPT, gradients.NUMBER, gradients.NUMBER, gradients.CATEGORY, gradients.CATEGORY])
     order, sources = np.array([3, 0, 4, 1, 2]), np.array([-1, 0, 1, 2, 2])
-    found = gradients._Derived.of(held, kinds, sources, order, 100)
-    assert found.products.tolist() == [[1, 1], [3, 1], [4, 1], [3, 2], [4, 2], [1, 2]]
-    assert set(found.places) == {1}
-    np.testing.assert_allclose(found.edges, np.arange(1, 8) * 63 / 8, atol=1)
-    made = found(held)
-    np.testing.assert_allclose(made.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(made.std(axis=0), 1)
-    assert [len(gradients._Derived.of(held, kinds, sources, order, most).kinds) for most in (9, 10, 12, 13)] == [
-        0,
-        10,
-        10,
-        13,
-    ]
+    pairs, threes = [[1, 1], [3, 1], [4, 1], [3, 2], [4, 2], [1, 2]], [[3, 1, 2], [4, 1, 2]]
+    for most, factors, expected in ((100, 2, pairs), (100, 5, pairs + threes), (13, 5, pairs), (11, 2, pairs[:4])):
+        found = gradients._Derived.of(held, kinds, sources, order, most, factors)
+        assert [[one for one in row if one] for row in found.products.tolist()] == expected
+        assert set(found.places) == {1}
+        np.testing.assert_allclose(found.edges, np.arange(1, 8) * 63 / 8, atol=1)
+        made = found(held)
+        np.testing.assert_allclose(made.mean(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(made.std(axis=0), 1)
+        n_factors = [len(one) for one in expected]
+        assert found.kinds.tolist() == [gradients.STEP] * 7 + [gradients.PRODUCT + one - 2 for one in n_factors]
+    assert not len(gradients._Derived.of(held, kinds, sources, order, 0, 5).kinds)
+
+
+def test_there_are_no_more_directions_than_can_be_told(monkeypatch):
+    X, y = drawn(200, 12, 0, regression=True)
+    table = train_many(SklearnLearner(Ridge()), Records.from_arrays(X, y), shares(200, 100, 8, 0), X, seed=0)
+    evidence = MembershipEvidence(AnswerKind.VALUES, table.answers[0], y, features=X, shadows=table)
+    own = gradients._Gradients(evidence)
+    known, _ = own.known([gradients._Told.of(table.kind, one, y) for one in table.answers])
+    assert [len(one.kinds) for one in own.wider(known)][-1] == 100
+    monkeypatch.setattr(gradients, "WIDER_WORK", 200 * 60.0**2)
+    assert max(len(one.kinds) for one in own.wider(known)) <= 60
+    monkeypatch.setattr(gradients, "WIDER_WORK", 200 * 12.0**2)
+    assert not [*own.wider(known)]
 
 
 # Forms of records and models.

@@ -20,9 +20,9 @@ columns that were scaled moves with the standard deviations of the training reco
 it. Without shadow models u is minus the mean gradient, less what penalties explain of it.
 
 Of a model that is not linear this is the linear part. With shadow models it is also tried with steps and squares of
-numbers and products of two columns, in which a forest or boosting of few levels is nearly linear: u then follows from
-how far the mean gradient, alone or with weights, is from that of shadow models. Taken is that by which members of
-shadow models are known best.
+numbers and products of up to five columns, in which a forest or boosting of few levels is nearly linear: u then follows
+from how far the mean gradient, alone or with weights, is from that of shadow models, and gradients vary as those of the
+mean of these. Taken is that by which members of shadow models are known best.
 
 Where membership has nothing to do with the answers, all candidates are alike to it: its expected advantage is 0.
 
@@ -39,6 +39,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,8 +85,14 @@ SMALLEST_DIRECTION = 1e-14
 PRIOR = 0.01
 """What is assumed where there are no shadow models weighs as much as so many of their numbers."""
 
-WIDER_WORK = 2e8
-"""Candidates times squared directions, with those that are derived from columns."""
+WIDER_WORK = 5e9
+"""Candidates times squared directions, with those that are derived from columns: once for all models."""
+
+FEWEST_A_DIRECTION = 2
+"""Candidates for each of these."""
+
+MOST_FACTORS = 5
+"""Columns that are multiplied, at most."""
 
 N_STEPS = 7
 """Steps of a number, at its quantiles."""
@@ -96,8 +103,12 @@ FEWEST_MODELS = 8
 N_COMPARED = 20_000
 """Candidates of shadow models, about, by whom it is found out which columns say more."""
 
-INTERCEPT, NUMBER, CATEGORY, STEP, PRODUCT, MIXED = range(6)
-"""Kinds of columns: of each, what is sought follows in its own way from what is known."""
+INTERCEPT, NUMBER, CATEGORY, MIXED, STEP, PRODUCT = range(6)
+"""Kinds of columns: of each, what is sought follows in its own way from what is known. Products are a kind for each
+number of factors, from two on."""
+
+N_KINDS = PRODUCT + MOST_FACTORS - 1
+"""Of columns."""
 
 N_KNOWN = 4
 """For each direction: the mean gradient, and how a squared penalty on weights of columns as they are, of columns that
@@ -109,12 +120,12 @@ UNSCALED, SCALED = 1, 2
 
 @dataclass(frozen=True, eq=False)
 class _Derived:
-    """What is made of columns: whether a number is above an edge, and products of two, or squares, all standardised.
+    """What is made of columns: whether a number is above an edge, squares and products, all standardised.
 
     Args:
         places: of which column each step is, int ``[s]``.
         edges: of the steps ``[s]``.
-        products: which two are multiplied, int ``[t, 2]``.
+        products: what is multiplied, int ``[t, MOST_FACTORS]``; 0, the constant, for nothing more.
         middle: means ``[s + t]``.
         spread: standard deviations ``[s + t]``.
     """
@@ -128,45 +139,63 @@ class _Derived:
     __repr__ = shapes
 
     @classmethod
-    def of(cls, held: Floats, kinds: Indices, sources: Indices, order: Indices, most: int) -> _Derived:
-        """As many as there is room for, of the first columns first.
+    def of(cls, held: Floats, kinds: Indices, sources: Indices, order: Indices, most: int, factors: int) -> _Derived:
+        """As many as there is room for, of the first columns first, and of few factors first.
 
         Args:
-            held: columns of all candidates ``[n, p]``.
+            held: columns of all candidates ``[n, p]``, the first of which is constant.
             kinds: of each ``[p]``.
             sources: from which feature each is: two categories of one are never there together ``[p]``.
             order: of the columns.
             most: of these.
+            factors: of a product, at most.
         """
-        steps, products, seen = list[tuple[int, float]](), list[tuple[int, int]](), list[int]()
+        steps, products, seen = list[tuple[int, float]](), list[tuple[int, ...]](), list[int]()
         for place in (int(one) for one in order if kinds[one] != INTERCEPT):
-            column, more = held[:, place], [(one, place) for one in seen if sources[one] != sources[place]]
-            own = list[float]()
-            if kinds[place] == NUMBER and len(np.unique(column)) > 2:  # else all of them say the same
-                found = np.unique(np.quantile(column, np.arange(1, N_STEPS + 1) / (N_STEPS + 1), method="lower"))
-                own, more = [float(one) for one in found if one < column.max()], [(place, place), *more]
-            if len(steps) + len(products) + len(own) + len(more) > most:
+            left = most - len(steps) - len(products)
+            if left <= 0:
                 break
-            steps += [(place, edge) for edge in own]
-            products += more
+            if (
+                kinds[place] == NUMBER and left > N_STEPS and len(np.unique(held[:, place])) > 2
+            ):  # else all are the same
+                edges = np.quantile(held[:, place], np.arange(1, N_STEPS + 1) / (N_STEPS + 1), method="lower")
+                steps += [(place, edge) for edge in np.unique(edges).tolist() if edge < held[:, place].max()]
+                products.append((place, place))
+            products += [(one, place) for one in seen if sources[one] != sources[place]]
             seen.append(place)
-        places, edges = np.array([one for one, _ in steps], dtype=np.int64), np.array([edge for _, edge in steps])
-        made = cls(places, edges, np.array(products, dtype=np.int64).reshape(-1, 2))
+        for n_factors in range(3, factors + 1):
+            room = most - len(steps) - len(products)
+            fitting = [n for n in range(n_factors, len(seen) + 1) if math.comb(n, n_factors) <= room]
+            found = combinations(seen[: max(fitting, default=0)], n_factors)
+            products += [one for one in found if len({*sources[[*one]]}) == n_factors]
+        products = products[: most - len(steps)]
+        made = cls(
+            np.array([place for place, _ in steps], dtype=np.int64),
+            np.array([edge for _, edge in steps]),
+            np.array([[*one, *[0] * (MOST_FACTORS - len(one))] for one in products], dtype=np.int64).reshape(
+                -1, MOST_FACTORS
+            ),
+        )
         middle, spread = _moments(made(held))
         varies = spread > SMALLEST_SPREAD
-        of_steps, of_products = varies[: len(places)], varies[len(places) :]
-        return cls(places[of_steps], edges[of_steps], made.products[of_products], middle[varies], spread[varies])
+        of_steps, of_products = varies[: len(steps)], varies[len(steps) :]
+        return cls(
+            made.places[of_steps], made.edges[of_steps], made.products[of_products], middle[varies], spread[varies]
+        )
 
     @property
     def kinds(self) -> Indices:
         """Of each ``[s + t]``."""
-        return np.repeat([STEP, PRODUCT], [len(self.places), len(self.products)])
+        n_factors = (self.products > 0).sum(axis=1)
+        return np.concatenate([np.full(len(self.places), STEP), PRODUCT + n_factors - 2])
 
     def __call__(self, held: Floats) -> Floats:
         """Of the columns of some records ``[m, s + t]``."""
-        first, second = self.products.T
-        made = np.hstack([held[:, self.places] > self.edges, held[:, first] * held[:, second]])
-        return np.asarray((made - self.middle) / self.spread)
+        made = held[:, self.products[:, 0]]
+        for factor in self.products.T[1:]:
+            multiplied = np.flatnonzero(factor)
+            made[:, multiplied] *= held[:, factor[multiplied]]
+        return np.asarray((np.hstack([held[:, self.places] > self.edges, made]) - self.middle) / self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,8 +264,7 @@ class _Columns:
     @property
     def scales(self) -> Floats:
         """Standard deviation of each in its own unit ``[p]``, in units of the largest."""
-        own = np.concatenate([[1.0], self.spread / self.spread.max(initial=0.0)])
-        return own if self.derived is None else np.concatenate([own, np.ones(len(self.derived.kinds))])
+        return np.concatenate([[1.0], self.spread / self.spread.max(initial=0.0)])
 
     def __call__(self, features: Floats) -> Floats:
         """The columns of some records ``[m, p]``."""
@@ -348,25 +376,27 @@ class _Gradients:
         """Of each column ``[p]``."""
         return self.columns.kinds
 
-    def wider(self, known: Floats) -> _Gradients | None:
-        """With what is derived from those columns along which the outputs of models differ most; ``None`` of too many.
+    def wider(self, known: Floats) -> Iterator[_Gradients]:
+        """With what is derived from columns, first from those along which the outputs of models differ most.
 
         Args:
             known: of m models ``[m, N_KNOWN, p, k]``.
         """
-        most = int(min(MAX_DIRECTIONS, math.sqrt(WIDER_WORK / self.n)) // self.n_outputs)
-        room = min(most, NUMBERS_AT_ONCE // self.n) - len(self.kinds)
-        if self._held is None or self.columns.mixture is not None or room <= 0:
-            return None
-        order = np.argsort(-known[:, 0].var(axis=0).sum(axis=1), kind="stable")
-        derived = _Derived.of(self._held, self.kinds, self.columns.sources, order, room)
-        if not len(derived.kinds):
-            return None
-        found = copy(self)
-        vars(found).pop("_of_all", None)
-        found.columns = replace(self.columns, derived=derived)
-        found._held = np.hstack([self._held, derived(self._held)])
-        return found
+        most = min(
+            MAX_DIRECTIONS, math.sqrt(WIDER_WORK / self.n), NUMBERS_AT_ONCE / self.n, self.n / FEWEST_A_DIRECTION
+        )
+        room = int(most // self.n_outputs) - len(self.kinds)
+        if self._held is None or self.columns.mixture is not None:
+            return
+        order, before = np.argsort(-known[:, 0].var(axis=0).sum(axis=1), kind="stable"), 0
+        for factors in (2, MOST_FACTORS):
+            derived = _Derived.of(self._held, self.kinds, self.columns.sources, order, room, factors)
+            if len(derived.kinds) > before:
+                found, before = copy(self), len(derived.kinds)
+                vars(found).pop("_of_all", None)
+                found.columns = replace(self.columns, derived=derived)
+                found._held = np.hstack([self._held, derived(self._held)])
+                yield found
 
     def parts(self) -> Iterator[tuple[slice, Floats]]:
         """Some candidates at a time, and their columns."""
@@ -403,9 +433,11 @@ class _Gradients:
                 signal[m] += held.T @ (one.signals(part) * looked_at) / self.n
                 if members is not None:
                     inside[m] += held.T @ (errors * shares[m, :, None])
+        nothing = np.zeros_like(middle)
         if self.columns.mixture is not None:
-            nothing = np.zeros_like(middle)
-            return np.stack([-middle, *[nothing] * (N_KNOWN - 1)], axis=1), inside - middle
+            return np.stack([-middle, nothing, nothing, nothing], axis=1), inside - middle
+        if self.columns.derived is not None:
+            return np.stack([-middle, self._of_all @ signal, nothing, nothing], axis=1), inside - middle
         weights = np.stack([self._nearest(one) @ of_one for one, of_one in zip(told, signal, strict=True)])
         weights[:, self.kinds == INTERCEPT] = 0.0  # are not penalised
         scales = self.columns.scales[:, None]
@@ -415,14 +447,17 @@ class _Gradients:
 
     def of_a_target(self, known: Floats) -> Floats:
         """The same of a model whose training records are not known ``[N_KNOWN, p, k]``."""
-        if self.columns.mixture is not None:
+        if self.columns.mixture is not None or self.columns.derived is not None:
             return known
         scaled = np.arange(N_KNOWN) == SCALED
         return np.where(scaled[:, None, None], known[UNSCALED] * self.columns.scales[:, None] ** 2, known)
 
     def _looked_at(self, told: _Told) -> Flags:
-        """By which candidates the nearest linear model is found: those with whole signals, if these are enough."""
-        enough = told.whole.sum() >= WHOLE_PER_COLUMN * len(self.kinds)
+        """By which candidates the nearest linear model is found: those with whole signals, if these are enough.
+
+        With what is derived it is found by all, once for all models.
+        """
+        enough = told.whole.sum() >= WHOLE_PER_COLUMN * len(self.kinds) and self.columns.derived is None
         return told.whole if enough else np.ones(self.n, dtype=bool)
 
     def _nearest(self, told: _Told) -> Floats:
@@ -454,6 +489,17 @@ class _Gradients:
             if scaled.any():
                 found -= (held**2 - 1)[:, :, None] * scaled
             yield found.reshape(len(held), -1)
+
+    def by(self, errors: Floats) -> Floats:
+        """With errors ``[n, k]`` about all candidates ``[n, p * k]``."""
+        assert self._held is not None
+        return np.asarray((self._held[:, :, None] * errors[:, None, :]).reshape(self.n, -1))
+
+    def along(self, errors: Floats, direction: Floats) -> Floats:
+        """The same along a direction ``[p * k]``, less their mean ``[n]``."""
+        assert self._held is not None
+        found = ((self._held @ direction.reshape(len(self.kinds), -1)) * errors).sum(axis=1)
+        return np.asarray(found - found.mean())
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,18 +543,20 @@ class _Relation:
         factors: of what is known, for each kind of column ``[kinds, N_KNOWN]``.
         share: of what is sought that follows, in [0, 1].
         usual: what is known of a model, on average ``[N_KNOWN, p, k]``, where it is that which tells nothing.
+        variation: of gradients of all models, where it is not looked at for each.
     """
 
     factors: Floats
     share: float
     usual: Floats | float = 0.0
+    variation: _Variation | None = None
 
     __repr__ = shapes
 
     @classmethod
     def learned(cls, kinds: Indices, known: Floats, sought: Floats) -> _Relation:
         """By least squares from m models, ``[m, N_KNOWN, p, k]`` and ``[m, p, k]``."""
-        factors, left = np.zeros((MIXED + 1, N_KNOWN)), 0.0
+        factors, left = np.zeros((N_KINDS, N_KNOWN)), 0.0
         for kind in np.unique(kinds):
             x = known[:, :, kinds == kind].transpose(0, 2, 3, 1).reshape(-1, N_KNOWN)
             y = sought[:, kinds == kind].ravel()
@@ -544,7 +592,7 @@ class _Relation:
         n_left, left = len(middle) - rank, whole - explained
         ratio = explained * n_left / (rank * left) if rank and n_left > 0 and left > 0 else 0.0
         kept = max(0.0, 1 - 1 / ratio) if ratio else 0.0
-        return cls(np.tile(np.concatenate([[1.0], kept * found]), (MIXED + 1, 1)), 1.0)
+        return cls(np.tile(np.concatenate([[1.0], kept * found]), (N_KINDS, 1)), 1.0)
 
     def scaled(self, kinds: Indices, known: Floats) -> Floats:
         """How a penalty on columns that were scaled moves the mean gradient ``[p, k]``."""
@@ -566,18 +614,19 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
             members = table.members[places]
             known, sought = gradients.known(told, members)
             learned = _Relation.learned(gradients.kinds, known, sought)
-            wider = gradients.wider(known) if len(places) >= FEWEST_MODELS else None
-            if wider is not None:
-                found = _told_apart(gradients, learned, told, members, known)
+            tried = gradients.wider(known) if len(places) >= FEWEST_MODELS else ()
+            advantages = _told_apart(gradients, learned, told, members, known)
+            for wider in tried:
                 known, sought = wider.known(told, members)
                 usual = known.mean(axis=0)
-                for n_used in (1, N_KNOWN):
+                variation = _Variation.of([wider.by(np.mean([one.errors(slice(None)) for one in told], axis=0))])
+                for n_used in (1, 2):
                     used = (known - usual) * (np.arange(N_KNOWN) < n_used)[:, None, None]
-                    other = replace(_Relation.learned(wider.kinds, used, sought), usual=usual)
+                    other = replace(_Relation.learned(wider.kinds, used, sought), usual=usual, variation=variation)
                     by_other = _told_apart(wider, other, told, members, known)
-                    more = by_other - found
+                    more = by_other - advantages
                     if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
-                        gradients, learned, found = wider, other, by_other
+                        gradients, learned, advantages = wider, other, by_other
 
     def judge(target: MembershipEvidence) -> Floats:
         share_in = 0.5 if target.members is None else float(target.members.mean())
@@ -604,12 +653,19 @@ def _judged(
     relation = learned
     if relation is None:
         relation = _Relation.assumed(known, _Variation.of(gradients.of(told, np.zeros_like(known[0]))).solved)
+    shift = relation.share * (1 - 2 * share_in) / (2 * max(1.0, gradients.n * share_in))
+    if relation.variation is not None:
+        errors, variation = told.errors(slice(None)), relation.variation
+        along = gradients.along(errors, variation.solved(relation.of(gradients.kinds, known)))
+        if shift:
+            centred = gradients.by(errors) - variation.middle
+            along -= shift * np.einsum("ij,ij->i", centred, variation.solved(centred))
+        return along
     scaled = relation.scaled(gradients.kinds, known)
     few = gradients.n * scaled.size <= NUMBERS_AT_ONCE
     held = list(gradients.of(told, scaled)) if few else None
     variation = _Variation.of(held or gradients.of(told, scaled))
     direction = variation.solved(relation.of(gradients.kinds, known))
-    shift = relation.share * (1 - 2 * share_in) / (2 * max(1.0, gradients.n * share_in))
     scores = []
     for part in held or gradients.of(told, scaled):
         scores.append(part @ direction - variation.middle @ direction)

@@ -683,10 +683,10 @@ def left_out_finding(
             "attacks that suffice (rule.attacks)"
         )
     elif rule.attacks is None:
-        reason = f"the settings leave out attacks that could have been carried out: {listed}"
+        reason = f"the settings, the budget or too many candidates leave out attacks that say more: {listed}"
         remedy = (
-            'carry out all attacks ("all", and the budget that they need), or let the release rule name those that '
-            "suffice (rule.attacks)"
+            'carry out all attacks ("all", with the budget that they need, on fewer candidates), or let the release '
+            "rule name those that suffice (rule.attacks)"
         )
     else:
         reason = f"the release rule asks for attacks that were not carried out: {listed}"

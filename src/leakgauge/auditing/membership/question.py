@@ -375,7 +375,7 @@ class MembershipAnswer(Answer):
                 f"“{influences.ATTACK.title}”: this attack needs models without each record, which are computed for at "
                 f"most {MAX_RECORDS:,} candidates ({MAX_NEAR:,} of nearest neighbours) where this takes no training; "
                 f"where outputs may add up otherwise, they are trained for at most {MOST_TRAINED_EACH:,} candidates if "
-                "the budget allows that."
+                "the budget allows that, training is not random, and trees are flat forests without bootstraps."
             )
         asks_population = any(one.attack.needs_population for one in self.attacked)
         if not asks_population and case.kind is not AnswerKind.LABELS:
