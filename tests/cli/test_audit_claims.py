@@ -393,7 +393,15 @@ def test_an_answer_to_another_claim_is_none(
     assert f"has an answer to another claim than {STATED}" in one_line(cli("gate", "run").out)
 
 
-@pytest.mark.parametrize("stated", ["epsilon=2,delta=1e-5", "epsilon=3", "epsilon=2,delta=1e-5,noise=9,steps=20"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "stated",
+    [
+        pytest.param("epsilon=2,delta=1e-5", marks=pytest.mark.slow),
+        "epsilon=3",
+        "epsilon=2,delta=1e-5,noise=9,steps=20",
+    ],
+)
 def test_what_is_measured_contradicts_nothing(stated: str) -> None:
     """Whatever comes of canaries, of all kinds of claims; two bounds differ most where they are near the claim."""
     claim, outcomes = Claim.parse(stated), set[str]()

@@ -172,7 +172,7 @@ def test_a_model_file_says_which_columns_are_features(cli: Callable, tmp_path: P
     [
         ("adult/adult.csv.gz", "income", "none", {}),
         pytest.param("diabetes130/diabetic_data.csv.xz", "readmitted", "patient_nbr", VISITS, marks=pytest.mark.slow),
-        ("eyedata/eyedata.csv.gz", "y", "none", {}),
+        pytest.param("eyedata/eyedata.csv.gz", "y", "none", {}, marks=pytest.mark.slow),
         ("acs_pums/nist_acs_ma2018.csv.gz", "SEX", "none", {}),
     ],
 )

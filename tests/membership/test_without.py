@@ -886,7 +886,9 @@ def test_null_models_of_other_records_have_no_members_by_few_outputs_or_the_whol
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.slow) if "bags" in one or "learns" in one else one for one in SEVERAL]
+)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("nothing_stored")
 def test_an_audit_fails_a_model_of_which_models_within_say_only_a_part(name):
