@@ -416,7 +416,7 @@ def test_nothing_passes_by_leaving_attacks_out() -> None:
     assert part.verdict is Verdict.CANNOT_TELL
     finding = of(part, "left out")
     assert finding.reason.startswith(
-        "the settings, the budget or too many candidates leave out attacks that say more: confidence, loss-"
+        "attacks were left out, by the settings, the budget or the number of candidates: confidence, loss-"
     )
     assert "lira" in part.left_out  # for which shadow models were not even trained
     assert "rule.attacks" in finding.remedy

@@ -155,9 +155,7 @@ class _Derived:
             left = most - len(steps) - len(products)
             if left <= 0:
                 break
-            if (
-                kinds[place] == NUMBER and left > N_STEPS and len(np.unique(held[:, place])) > 2
-            ):  # else all are the same
+            if kinds[place] == NUMBER and left > N_STEPS and len(np.unique(held[:, place])) > 2:  # of two, all are one
                 edges = np.quantile(held[:, place], np.arange(1, N_STEPS + 1) / (N_STEPS + 1), method="lower")
                 steps += [(place, edge) for edge in np.unique(edges).tolist() if edge < held[:, place].max()]
                 products.append((place, place))

@@ -683,7 +683,7 @@ def left_out_finding(
             "attacks that suffice (rule.attacks)"
         )
     elif rule.attacks is None:
-        reason = f"the settings, the budget or too many candidates leave out attacks that say more: {listed}"
+        reason = f"attacks were left out, by the settings, the budget or the number of candidates: {listed}"
         remedy = (
             'carry out all attacks ("all", with the budget that they need, on fewer candidates), or let the release '
             "rule name those that suffice (rule.attacks)"
