@@ -24,6 +24,7 @@ def mutate():
 FILES = ("statistics/intervals.py", "training/trees.py", "auditing/starting.py", "checking.py")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", FILES)
 def test_each_mutant_is_the_file_with_one_change(mutate, file):
     file = f"{mutate.SOURCES}/{file}"

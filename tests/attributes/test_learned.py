@@ -24,6 +24,7 @@ def right(known, own_known, own_values, truth, **kwargs):
     return found.right(truth).mean()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("with_answers", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_people_drawn_alike_are_guessed_alike(with_answers, monkeypatch):
     """Null: 400 games among 150 members and 150 others of whom the model knows equally much.

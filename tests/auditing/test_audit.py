@@ -327,6 +327,7 @@ def test_the_same_seed_gives_the_same_result_whoever_works():
     assert one != audit(forest, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, n_influence=40, seed=1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", ["pandas", pytest.param("polars", marks=pytest.mark.slow), pytest.param("pyarrow", marks=pytest.mark.slow)]
 )

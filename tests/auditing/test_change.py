@@ -87,6 +87,7 @@ def remembering(at: float) -> FunctionLearner:
     return FunctionLearner(fit, randomised=False, name="remembers")
 
 
+@pytest.mark.long
 def test_what_is_given_away_at_another_query_is_searched_for() -> None:
     """Each column at the end of its range is asked about the records that move their own predictions most."""
     data = ordinary(300)

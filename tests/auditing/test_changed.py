@@ -85,6 +85,7 @@ def audited(model: Any, table: pd.DataFrame, **given: Any) -> AuditResult:
     return audit(model, train=table[:half], holdout=table[half:], target="y", settings=SETTINGS, **given)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_alone", [20, 60])
 def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Path) -> None:
     """A penalty keeps it out of all that the output about the record itself shows."""
@@ -108,6 +109,7 @@ def test_a_town_of_ones_own_tells_its_only_inhabitant(n_alone: int, tmp_path: Pa
     )
 
 
+@pytest.mark.long
 def test_a_town_that_is_written_as_a_number() -> None:
     """To an encoder the numbers right beside it are other towns, which no record has."""
     table = towns(600, 60)
@@ -120,6 +122,7 @@ def test_a_town_that_is_written_as_a_number() -> None:
     assert found.estimate.low > 4
 
 
+@pytest.mark.long
 def test_null_a_town_that_no_model_reads_tells_nobody() -> None:
     result = audited(poisson(handle_unknown="infrequent_if_exist", min_frequency=5), towns(600, 60))
     found = in_games(result)
@@ -160,6 +163,7 @@ class FailsOnce(RegressorMixin, BaseEstimator):
         return self.model_.predict(X)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind",
     [
@@ -181,6 +185,7 @@ def test_where_models_fail_when_asked_about_changed_records_nothing_passes(kind:
     assert apply(Document.of("run", [result]), Limits()).verdict is Verdict.CANNOT_TELL
 
 
+@pytest.mark.long
 def test_where_models_fail_with_the_most_queries_they_are_asked_the_others() -> None:
     """As one does that takes so many at once."""
     FailsOnce.n_fits, FailsOnce.failing = 0, (10,)
@@ -243,6 +248,7 @@ def test_where_a_kind_of_change_is_answered() -> None:
     np.testing.assert_array_equal(left[..., 0], np.tile(own[kept.rows - 100, 0] + 0.25, (2, 1)))
 
 
+@pytest.mark.long
 def test_a_column_that_nothing_reads_does_not_dilute_another() -> None:
     table = towns(3000, 60)
     table["postcode"] = ["p0"] * 1500 + [f"p{i}" for i in range(1500)]
@@ -309,6 +315,7 @@ def test_a_category_of_several_words_of_which_most_records_have_one_alone(known:
     assert in_games(result).verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 def test_persons_by_one_of_their_rows() -> None:
     table = towns(1200, 0)
     table["person"] = np.repeat(np.arange(200), 6)
@@ -432,6 +439,7 @@ def of_texts(told: np.ndarray, y: np.ndarray, vectors: Any, alpha: float = 0.1, 
     return audit(model, train=(told[:half], y[:half]), holdout=(told[half:], y[half:]), settings=SETTINGS)
 
 
+@pytest.mark.long
 def test_a_word_that_stands_in_one_text_alone() -> None:
     """It is in the vocabulary if and only if its text was trained on, whatever the penalty hides in the answers."""
     result = of_texts(*texts(600), TfidfVectorizer())
@@ -444,6 +452,7 @@ def test_a_word_that_stands_in_one_text_alone() -> None:
     assert all(one.verdict is not Verdict.FAILS for one in others)
 
 
+@pytest.mark.long
 def test_a_word_of_two_where_a_word_of_one_is_left_out() -> None:
     """It is in the vocabulary if and only if both texts were trained on; here by a loss whose gradient is not known."""
     told, y = texts(600)
@@ -480,12 +489,14 @@ def test_scores_of_some_among_those_that_games_are_played_about() -> None:
     assert some.of(np.array([4, 0, 1]), 5).tolist() == [[0.75, -1.0, 0.5]]
 
 
+@pytest.mark.long
 def test_null_words_that_are_hashed_tell_nobody() -> None:
     """Their places are those of other words' too, whether or not they were trained on."""
     result = of_texts(*texts(600), HashingVectorizer(n_features=16), alpha=0.3)
     assert in_games(result).verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 def test_so_many_that_queries_would_be_held_twice_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     table = towns(300, 60)
     result = audited(poisson(handle_unknown="ignore"), table)
@@ -532,6 +543,7 @@ JUMPING = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model", [pytest.param(model, marks=() if i % 2 == 0 else pytest.mark.slow) for i, model in enumerate(JUMPING)]
 )
@@ -550,6 +562,7 @@ def test_thresholds_and_kinks_at_numbers_of_training_records(model: Any, monkeyp
     assert found.reason.startswith("outputs of the learner's models jump or bend at numbers of training records")
 
 
+@pytest.mark.long
 def test_cuts_of_xgboost_are_numbers_of_training_records() -> None:
     xgboost = pytest.importorskip("xgboost")
     X, y = noisy(1200, 4)
@@ -721,6 +734,7 @@ def test_what_is_refused_takes_nothing_else_with_it() -> None:
     assert in_games(result).verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 def test_models_that_refuse_changed_records_are_asked_about_the_others_alone() -> None:
     X, y = noisy(200, 3)
     model = make_pipeline(Known(X.ravel().tolist()), DecisionTreeRegressor(max_depth=2, min_samples_leaf=30))
@@ -740,6 +754,7 @@ def test_numbers_that_several_have_are_not_moved() -> None:
     assert Beside.of(held, Units.rows(20)) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -776,6 +791,7 @@ def notes(n: int, n_alone: int) -> pd.DataFrame:
     return table
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_alone", [40, 0])
 def test_a_word_that_stands_in_one_of_few_free_texts(n_alone: int) -> None:
     columns = make_column_transformer((StandardScaler(), ["a", "b"]), (CountVectorizer(), "note"))
@@ -783,6 +799,7 @@ def test_a_word_that_stands_in_one_of_few_free_texts(n_alone: int) -> None:
     assert found.verdict is (Verdict.FAILS if n_alone else Verdict.PASSES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("longest", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_words_that_follow_each_other_in_one_text_alone(longest: int) -> None:
     """Each of the words is common; to who reads single words the order says nothing."""
@@ -836,6 +853,7 @@ def one_hot_codes(**encoding: Any) -> Any:
     return make_pipeline(columns, PoissonRegressor(alpha=1.0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_few", "n_holders", "kind"),
     [
@@ -850,6 +868,7 @@ def test_numbers_that_are_encoded_as_categories(kind: str, n_few: int, n_holders
     assert found.verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("n_holders", "kind"),
     [
@@ -887,6 +906,7 @@ def labelling(*takes: str) -> AuditResult:
     return audited(make_pipeline(columns, LinearSVC()), table)
 
 
+@pytest.mark.long
 def test_columns_that_a_model_does_not_let_change_leave_the_others_to_changed_copies() -> None:
     result = labelling("code")
     assert "noise-robustness" in [one.name for one in result.attacks]
@@ -914,6 +934,7 @@ def test_where_no_model_can_be_trained_to_be_asked_nothing_passes(monkeypatch: p
     assert found.verdict is Verdict.CANNOT_TELL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
 def test_null_categories_of_two_that_are_not_encoded_tell_nobody(seed: int) -> None:
     """All that few have is one category."""
@@ -1008,6 +1029,7 @@ def places(n: int, n_alone: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, 
     return X, X[:, 1] + rng.normal(size=n)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("known", [True, False])
 def test_a_number_that_names_something_in_code_of_the_users_own(known: bool) -> None:
     """A vector for each town that starts at 0 and is moved by those who live there; or one for all towns."""
@@ -1140,6 +1162,7 @@ def between(model: Any, n: int = 400, seed: int = 0, n_columns: int = 2) -> tupl
     return scores, members
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "n_columns", "least"),
     [
@@ -1162,6 +1185,7 @@ def test_null_models_that_look_nobody_up_name_nobody(model: Any) -> None:
     assert not scores.any()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -1180,6 +1204,7 @@ def test_an_audit_fails_neighbours_in_code_of_the_users(model: Any) -> None:
     assert found.reason.startswith("outputs of the learner's models jump where two records are equally near")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [Level(), Line(), pytest.param(Curve(), marks=pytest.mark.slow), Steps()])
 def test_null_an_audit_passes_what_looks_nobody_up(model: Any) -> None:
     X, y = looked_up(1200, 2)
@@ -1260,6 +1285,7 @@ class Plain(TransformerMixin, BaseEstimator):
         self.seed = seed
 
 
+@pytest.mark.long
 def test_functions_are_asked_where_neighbours_change() -> None:
     X, y = looked_up(600, 3)
 

@@ -302,6 +302,7 @@ def test_whole_numbers_are_moved_to_whole_numbers(kind: str, told: bool) -> None
     assert jump_askew(answer, X.astype(float), np.arange(4), np.random.default_rng(0), whole=True) is told
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "told"),
     [
@@ -343,6 +344,7 @@ def test_null_one_number_among_categories_is_no_other_column() -> None:
     assert not said(audit(model, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=settings))
 
 
+@pytest.mark.long
 def test_gaps_and_refused_records_hide_no_jumps() -> None:
     X, y = numbers()
     model = Hidden("axes").fit(X[:200], y[:200])

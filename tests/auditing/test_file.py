@@ -85,6 +85,7 @@ def test_a_file_within_the_organisation_is_reported() -> None:
     assert any("reported and not judged" in note for note in result.notes)
 
 
+@pytest.mark.long
 def test_what_prediction_does_not_need_fails_until_it_is_removed() -> None:
     """Codes of 0 and 1, so that a threshold lies between groups and not between two people's values."""
     tree = DecisionTreeClassifier(max_depth=2, min_samples_leaf=20, random_state=0)
@@ -195,6 +196,7 @@ def test_the_report_shows_no_value(tmp_path: Path) -> None:
         assert f"{value:.6f}".rstrip("0") not in page
 
 
+@pytest.mark.long
 def test_the_report_says_how_many_records_contents_are_about_as_far_as_it_is_known() -> None:
     """Each of three columns has a smallest value of one record; what nodes count is about nobody in particular."""
     model = make_pipeline(MinMaxScaler(), DecisionTreeClassifier(max_depth=2, random_state=0))

@@ -298,6 +298,7 @@ def test_what_the_test_of_the_holdout_found_is_said_before_its_estimate(share, s
     assert words == f"A test for holdout records that were trained on {said}, and finds large shares only."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_shared", [0, 300])
 def test_no_note_finds_none_where_another_counts_holdout_records_of_the_training_set(n_shared):
     rng = np.random.default_rng(1)

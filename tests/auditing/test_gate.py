@@ -370,6 +370,7 @@ def test_no_limit_that_is_left_is_refused(naive_bayes: Document) -> None:
         apply(naive_bayes, Limits(dtp=None, advantage=None))
 
 
+@pytest.mark.long
 def test_a_model_that_answers_differently_cannot_pass_without_saying_so() -> None:
     """Nor under a limit that the audit did not have."""
 

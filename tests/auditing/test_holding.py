@@ -131,6 +131,7 @@ def test_null_means_of_records_and_known_code_are_none(made: Callable[[], Any]) 
     assert not said(audited(made()))
 
 
+@pytest.mark.long
 def test_steps_of_other_code_count_and_those_of_known_code_do_not() -> None:
     assert said(audited(make_pipeline(Nothing(), StandardScaler(), Ridge())))
     assert not said(audited(make_pipeline(StandardScaler(), KNeighborsRegressor(50))))
@@ -198,6 +199,7 @@ def test_what_cannot_be_looked_through_does_not_pass() -> None:
     assert "a secret" not in result.summary()
 
 
+@pytest.mark.long
 def test_nor_what_holds_too_many_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not said(audited(Centres("means")))
     monkeypatch.setattr(holding, "MOST_HELD", 100)

@@ -71,16 +71,16 @@ def test_values_that_are_kept_tell_members(model: Any, classes: bool, fitted: bo
     ],
 )
 def test_null_values_of_other_records_tell_nobody(model: Any, classes: bool) -> None:
-    """Of 10 models that were trained on other records none is seen to reveal more than the limit allows: each is with
+    """Of 5 models that were trained on other records none is seen to reveal more than the limit allows: each is with
     probability below 0.025."""
     failed = 0
-    for seed in range(10):
+    for seed in range(5):
         X, y = numbers(seed, 3 * N)
         y = (y > 0).astype(int) if classes else y
         given = model.fit(X[2 * N :], y[2 * N :])
         result = audit(given, train=(X[:N], y[:N]), holdout=(X[N : 2 * N], y[N : 2 * N]), settings=SETTINGS)
         failed += itself(result)[1] is Verdict.FAILS
-    assert failed <= 1
+    assert failed == 0
 
 
 def people(n_alone: int, seed: int = 0, n: int = 500) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -114,13 +114,13 @@ def test_whose_category_is_in_no_training_record_is_told(n_alone: int, fails: bo
 def test_null_a_model_of_other_people_does_not_tell_whose_category_is_new() -> None:
     """Of 400 of 1,000 with a title of their own it knows neither members nor others."""
     failed = 0
-    for seed in range(8):
+    for seed in range(4):
         (train, holdout), (others, _) = people(400, seed), people(400, seed + 100)
         others = others.assign(title=others["title"].where(~others["title"].str.startswith("title"), "an older title"))
         model = counts().fit(others[["age", "title"]], others["visits"])
         result = audit(model, train=train, holdout=holdout, target="visits", settings=SETTINGS)
         failed += itself(result)[1] is Verdict.FAILS
-    assert failed <= 1  # each is with probability below 0.025
+    assert failed == 0  # each is with probability below 0.025
 
 
 def test_categories_that_no_training_record_has() -> None:

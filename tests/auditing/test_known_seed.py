@@ -217,6 +217,7 @@ def test_boosting_that_has_a_number_of_its_own_without_one_keeps_it(monkeypatch,
     assert SklearnLearner(inside).known_states == {"pca__random_state": 1, "boosted__random_state": state}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("module", "state", "said"),
     [

@@ -211,8 +211,8 @@ TREE = DecisionTreeRegressor(min_samples_leaf=6, max_leaf_nodes=40, random_state
     "model",
     [
         make_pipeline(ENCODED, Ridge(1.0)),
-        make_pipeline(ENCODED, StandardScaler(), Ridge(1.0)),
-        make_pipeline(ONE_HOT, TREE),
+        pytest.param(make_pipeline(ENCODED, StandardScaler(), Ridge(1.0)), marks=pytest.mark.slow),
+        pytest.param(make_pipeline(ONE_HOT, TREE), marks=pytest.mark.slow),
         TransformedTargetRegressor(make_pipeline(ONE_HOT, TREE), transformer=StandardScaler()),
     ],
     ids=["encoder", "scaled", "tree", "target"],
@@ -224,14 +224,14 @@ def test_means_of_few_labels_fail(model: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_null_means_of_many_labels_pass(seed: int) -> None:
     model = make_pipeline(ENCODED, Ridge(1.0))
     assert in_games(model, towns(800, seed, small=0.0)).verdict is Verdict.PASSES
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "model",
     [
@@ -247,6 +247,7 @@ def test_null_means_that_outputs_do_not_tell(model: Any, seed: int) -> None:
     assert "leaves or means that few records decide" not in in_games(model, table.assign(x=np.sign(table.x))).reason
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "last",
     [
@@ -276,6 +277,7 @@ def test_a_town_that_columns_leave_out_fails() -> None:
     assert in_games(make_pipeline(columns, StandardScaler(), Ridge(1.0)), table).verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("last", [Ridge(1.0), LogisticRegression()], ids=["ridge", "logistic"])
 def test_null_coefficients_that_many_records_decide_pass(last: Any, seed: int) -> None:
@@ -284,6 +286,7 @@ def test_null_coefficients_that_many_records_decide_pass(last: Any, seed: int) -
     assert in_games(make_pipeline(ONE_HOT_AND_NUMBERS, last), table.assign(y=labels)).verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 def test_bins_whose_edges_tell_the_probabilities_hide_no_coefficients() -> None:
     table = towns(1000, 0, small=0.1, together=8)
     table["y"] = np.where(table.y > table.y.median(), "high", "low")
@@ -357,8 +360,11 @@ class TownsMean(RegressorMixin, BaseEstimator):
         return X.town.map(self.means_).fillna(self.middle_).to_numpy()
 
 
+STEPS = [Filling(), *(pytest.param(one, marks=pytest.mark.slow) for one in (Centring(), Adding())), Encoding()]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("step", [Filling(), Centring(), Adding(), Encoding()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("step", STEPS, ids=lambda one: type(one).__name__)
 def test_means_of_few_in_steps_of_the_users_own_fail(step: Any) -> None:
     table = towns(1000, 0, small=0.2, together=10)
     table["x"] = table.x.mask(np.random.default_rng(0).random(len(table)) < 0.05)
@@ -366,7 +372,7 @@ def test_means_of_few_in_steps_of_the_users_own_fail(step: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("step", [Filling(), Centring(), Adding(), Encoding()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("step", STEPS, ids=lambda one: type(one).__name__)
 def test_null_means_of_many_in_steps_of_the_users_own(step: Any) -> None:
     found = in_games(make_pipeline(step, Ridge(1.0)), towns(1000, 0, small=0.0))
     assert found.verdict is not Verdict.FAILS
@@ -381,6 +387,7 @@ WITHIN = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ("vote", "rest") else pytest.mark.slow) for name in WITHIN]
 )
@@ -402,6 +409,7 @@ def few_amounts(n: int, seed: int) -> pd.DataFrame:
     return table
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model", [GaussianNB(var_smoothing=1e-2), NearestCentroid()], ids=lambda one: type(one).__name__
 )
@@ -416,11 +424,13 @@ def test_null_means_of_a_small_class_are_no_sums_that_outputs_tell() -> None:
     assert not [*sums_by_class(GaussianNB().fit(X[::2], y[::2]), X, y, y[::2])]
 
 
+@pytest.mark.long
 def test_null_means_of_classes_in_columns_of_many() -> None:
     table = few_amounts(1000, 0)[["x", "z", "y"]]
     assert in_games(GaussianNB(var_smoothing=1e-2), table).verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 def test_means_that_an_imputer_fills_in_for_few() -> None:
     """Lasting for a column that hardly anybody has."""
     table = towns(1000, 0, small=0.0)[["x", "y"]]
@@ -434,6 +444,7 @@ def test_means_that_an_imputer_fills_in_for_few() -> None:
     assert found.verdict is Verdict.FAILS
 
 
+@pytest.mark.long
 def test_rows_of_persons_are_tried_together() -> None:
     people = towns(400, 0, small=0.2, together=17)
     table = pd.concat([people.assign(x=people.x + shift, y=people.y + 3 * shift) for shift in (0.0, 0.7, 1.9)])
@@ -464,6 +475,7 @@ ALIKE = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ALIKE)
 def test_equal_answers_about_few_fail(name: str) -> None:
     assert in_games(ALIKE[name], towns(1000, 0, small=0.2, together=14)).verdict is Verdict.FAILS
@@ -484,6 +496,7 @@ def test_null_sums_that_outputs_do_not_tell_to_their_last_digits() -> None:
     assert found.verdict is not Verdict.FAILS
 
 
+@pytest.mark.long
 def test_null_coefficients_beside_a_forest() -> None:
     """What both answer together tells no coefficient."""
     table = towns(600, 0, small=0.2, together=30)
@@ -526,7 +539,13 @@ MIXED = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize(
+    "name",
+    [
+        one if one in ("one number", "two penalties", "stacked") else pytest.param(one, marks=pytest.mark.slow)
+        for one in MIXED
+    ],
+)
 def test_null_what_outputs_mix_with_other_numbers(name: str) -> None:
     """Of one small town they tell no more than its number times something, with something added, or not even that."""
     above = 100.0 if name == "clipped" else 0.0
@@ -534,6 +553,7 @@ def test_null_what_outputs_mix_with_other_numbers(name: str) -> None:
     assert found.verdict is not Verdict.FAILS
 
 
+@pytest.mark.long
 def test_null_a_coefficient_behind_a_calibration() -> None:
     model = CalibratedClassifierCV(LogisticRegression(tol=1e-8), ensemble=False)
     table = one_small_town(0)
@@ -541,6 +561,7 @@ def test_null_a_coefficient_behind_a_calibration() -> None:
     assert in_games(make_pipeline(ONE_HOT_AND_NUMBERS, model), table).verdict is not Verdict.FAILS
 
 
+@pytest.mark.long
 def test_an_imputer_of_one_column_is_asked_about_its_gaps() -> None:
     """The other columns take none."""
     table = towns(600, 0, small=0.0)[["x", "y"]]

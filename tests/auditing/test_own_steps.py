@@ -149,7 +149,9 @@ def told_by(result: AuditResult) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "step", [Winsoriser(), PerCent(), Extremes(), MedianOfGroup()], ids=lambda one: type(one).__name__
+    "step",
+    [Winsoriser(), *(pytest.param(one, marks=pytest.mark.slow) for one in (PerCent(), Extremes())), MedianOfGroup()],
+    ids=lambda one: type(one).__name__,
 )
 def test_whose_number_it_is_is_told(step: Step) -> None:
     table = people(600, groups=isinstance(step, MedianOfGroup))
@@ -370,7 +372,7 @@ def in_other_units(x: Any, g: Any, held: Any) -> Any:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["categories", "numbers"])
+@pytest.mark.parametrize("kind", ["categories", pytest.param("numbers", marks=pytest.mark.slow)])
 def test_null_what_is_fixed_tells_nobody(kind: str) -> None:
     """Factors of regions, ends and what is filled in are the same whoever is a member, and some are a record's own."""
     table = grouped(800, kind)

@@ -52,6 +52,7 @@ def halves(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 QUICK = Settings(n_shadows=8, n_influence=10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -529,6 +530,7 @@ def test_in_games_all_rows_are_looked_at(n_in, n_out, leak, verdict):
     assert result.n_games == 16
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("leak", [0.0, 9.0])
 def test_tail_odds_in_games_fail_whatever_numbers_of_rows_the_sets_have(leak):
     """Every model gives a tenth of its persons away, or none; who is in training sets of games is drawn at random."""

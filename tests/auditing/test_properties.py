@@ -141,6 +141,7 @@ def decided():
     return audit(SklearnLearner(GaussianNB()), **parts(400, 4000), settings=quick(asked, games=games))
 
 
+@pytest.mark.long
 def test_a_property_that_decides_the_label_is_told(decided):
     (gene,), (finding,) = decided.properties, of(decided)
     assert (gene.name, gene.n_records, gene.n_training, gene.positive) == ("gene is 1 or 2", 400, 400, "ill")

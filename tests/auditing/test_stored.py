@@ -107,7 +107,10 @@ GRID = np.linspace(-1, 1, 2001)
         pytest.param(
             make_pipeline(SimpleImputer(strategy="most_frequent"), LogisticRegression(C=0.1)), marks=pytest.mark.slow
         ),
-        make_pipeline(StandardScaler(), KNNImputer(n_neighbors=8, weights="distance"), LogisticRegression(C=0.1)),
+        pytest.param(
+            make_pipeline(StandardScaler(), KNNImputer(n_neighbors=8, weights="distance"), LogisticRegression(C=0.1)),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             make_pipeline(make_column_transformer((KNNImputer(), ["c3", "c4", "c5"])), LogisticRegression(C=0.1)),
             marks=pytest.mark.slow,
@@ -157,6 +160,7 @@ def test_a_stored_number_tells_whose_it_is(model: Any) -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -244,7 +248,11 @@ def test_texts_are_passed_over() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "step", [KBinsDiscretizer(8, quantile_method="inverted_cdf"), QuantileTransformer(n_quantiles=5)]
+    "step",
+    [
+        pytest.param(KBinsDiscretizer(8, quantile_method="inverted_cdf"), marks=pytest.mark.slow),
+        QuantileTransformer(n_quantiles=5),
+    ],
 )
 def test_edges_and_quantiles(step: Any) -> None:
     found = in_games(audited(make_pipeline(step, LogisticRegression(C=0.1)), people(600, 3)))
@@ -260,6 +268,7 @@ def steps_at_one(n: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"first": first, "second": rng.normal(size=n), "y": np.where(yes, "yes", "no")})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("encode", "last"),
@@ -369,6 +378,7 @@ def test_parts_of_votes_calibrations_and_boosts_store_too(model: Any) -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "other"), [("mean", "median"), pytest.param("median", "mean", marks=pytest.mark.slow)]
 )
@@ -399,6 +409,7 @@ def test_labels_that_are_stored() -> None:
         assert (told_by(result) == STORED) is (verdict is Verdict.FAILS)
 
 
+@pytest.mark.long
 def test_a_tree_behind_a_transformed_target() -> None:
     table = people(600)
     table["y"] = table.c0 + np.random.default_rng(1).normal(size=600)
@@ -429,6 +440,7 @@ def test_leaves_that_are_medians_of_what_records_are_off(loss: str, n_trees: int
     assert (found[500:] == 1).sum() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -463,6 +475,7 @@ def test_null_means_in_leaves_and_medians_that_many_have(loss: str) -> None:
     assert in_games(result).verdict is Verdict.PASSES
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n_trees", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_few_stumps(n_trees: int) -> None:
     result = audited(GradientBoostingClassifier(n_estimators=n_trees, max_depth=1, random_state=0), people(1000))
@@ -577,6 +590,7 @@ def middle(column: np.ndarray) -> float:
     return float(np.median(column))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -610,6 +624,7 @@ def test_whole_numbers_without_repetition() -> None:
     assert told_by(result) == STORED
 
 
+@pytest.mark.long
 def test_what_cannot_be_read_is_said() -> None:
     """A step of the user's own whose attributes raise; the audit goes on without."""
 

@@ -152,7 +152,9 @@ def test_the_rows_of_a_person_are_no_evidence_each():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("model", "y"), [(DummyClassifier(), LABELS), (DummyRegressor(), VALUES)])
+@pytest.mark.parametrize(
+    ("model", "y"), [(DummyClassifier(), LABELS), pytest.param(DummyRegressor(), VALUES, marks=pytest.mark.slow)]
+)
 def test_a_constant_passes_with_the_learner_that_makes_it(model, y):
     fitted = model.fit(X[:N_TRAIN], y[:N_TRAIN])
     ask = fitted.predict_proba if y is LABELS else fitted.predict

@@ -191,6 +191,7 @@ def unless_a_twin_is_there(records, seed):
     return noisy(records, seed)
 
 
+@pytest.mark.long
 def test_shadow_models_that_fail_for_want_of_a_person_show_no_leak_where_there_is_none():
     """The null: a model that learned nothing, and shadow models that fail unless one of two members is in them.
 

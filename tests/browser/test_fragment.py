@@ -64,6 +64,7 @@ def test_it_is_light_and_dark_as_the_page_is(page: Any, scheme: str) -> None:
     assert (paper > 240 and ink < 60) if scheme == "light" else (paper < 40 and ink > 200)
 
 
+@pytest.mark.long
 def test_the_theme_of_the_notebook_counts_more_than_that_of_the_system(browser: Any, fragments: str) -> None:
     for system in ("light", "dark"):
         for theme in ("light", "dark"):

@@ -88,6 +88,7 @@ def test_the_pointer_reads_the_curves_too(page):
     assert "False-positive rate 10.0 %" in figure.locator("[aria-live=polite]").inner_text()
 
 
+@pytest.mark.long
 def test_the_keyboard_reaches_everything_in_order(page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the verdict"
@@ -151,6 +152,7 @@ def test_print_is_on_white_paper_even_in_dark_mode(page):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
+@pytest.mark.long
 def test_the_script_is_allowed_and_another_is_not(page, browser, report, tmp_path):
     changed = tmp_path / "changed.html"
     changed.write_text(report.read_text().replace("<script>", "<script>document.title = 'broken into';", 1))

@@ -132,6 +132,7 @@ CANNOT_TELL = {
 }
 
 
+@pytest.mark.long
 def test_a_refuted_claim_fails_wherever_the_folder_is_read(cli: Callable, audit: Callable) -> None:
     assert audit().code == 0
     printed = audit("--claim", CLAIM)
@@ -157,12 +158,14 @@ def test_a_refuted_claim_fails_wherever_the_folder_is_read(cli: Callable, audit:
     assert load(Path("run/result.json")).verdict == "passes"  # which is of the release rule alone
 
 
+@pytest.mark.long
 def test_other_limits_leave_a_refuted_claim_refuted(cli: Callable, audit: Callable) -> None:
     audit("--claim", CLAIM)
     printed = cli("gate", "run", "--advantage", "0.95")
     assert printed.code == 1
 
 
+@pytest.mark.long
 def test_a_comparison_with_a_refuted_claim_is_not_not_worse(cli: Callable, audit: Callable) -> None:
     assert audit().code == 0
     copytree("run", "before")
@@ -172,6 +175,7 @@ def test_a_comparison_with_a_refuted_claim_is_not_not_worse(cli: Callable, audit
     assert cli("compare", "run", "run").code == 0  # the same in every number
 
 
+@pytest.mark.long
 def test_github_gets_an_error_for_a_refuted_claim(
     cli: Callable, audit: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +185,7 @@ def test_github_gets_an_error_for_a_refuted_claim(
     assert f"naive-bayes: claim of differential privacy: refuted. The claim {STATED} is refuted" in said
 
 
+@pytest.mark.long
 def test_a_later_audit_without_the_claim_does_not_turn_the_verdict(cli: Callable, audit: Callable) -> None:
     audit("--claim", CLAIM)
     printed = audit()
@@ -234,6 +239,7 @@ def test_a_claim_that_could_not_be_tested_is_no_pass(cli: Callable, audit: Calla
     assert f"the claim {STATED} could not be tested; claim.json" in one_line(cli("gate", "run").out)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "before"),
     [
@@ -255,6 +261,7 @@ def test_a_kill_before_any_file_leaves_no_folder_that_passes(
     assert cli("verify", "run").code == 0
 
 
+@pytest.mark.long
 def test_an_answer_that_a_kill_left_without_a_checksum_gets_one(
     cli: Callable, audit: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +283,7 @@ def test_an_answer_that_a_kill_left_without_a_checksum_gets_one(
     assert cli("verify", "run").code == 0
 
 
+@pytest.mark.long
 def test_a_claim_that_was_asked_for_and_is_not_there_cannot_tell(
     cli: Callable, audit: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,6 +319,7 @@ def test_a_claim_that_was_deleted_or_changed_does_not_pass(cli: Callable, audit:
     assert verdicts(cli) == FAILS
 
 
+@pytest.mark.long
 def test_a_folder_of_an_earlier_version_that_holds_a_refuted_claim_fails(cli: Callable, audit: Callable) -> None:
     """Its manifest does not know of the claim; its checksums do."""
     audit("--claim", CLAIM)
@@ -324,6 +333,7 @@ def test_a_folder_of_an_earlier_version_that_holds_a_refuted_claim_fails(cli: Ca
     assert verdicts(cli) == CANNOT_TELL
 
 
+@pytest.mark.long
 def test_an_answer_about_a_model_that_the_result_lacks_counts_if_it_refutes(
     cli: Callable, audit: Callable, answers: Callable
 ) -> None:
@@ -346,6 +356,7 @@ CONTRADICTIONS = {
 }
 
 
+@pytest.mark.long
 def test_an_answer_that_its_numbers_contradict_does_not_pass(cli: Callable, audit: Callable, answers: Callable) -> None:
     """As somebody would leave it who writes the outcome alone, and the checksums; a refuted one stays refuted."""
     answers(Outcome.NOT_REFUTED)
@@ -379,6 +390,7 @@ def test_an_answer_that_its_numbers_contradict_does_not_pass(cli: Callable, audi
     assert code_with({}) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outcome", [Outcome.NOT_REFUTED, Outcome.REFUTED])
 def test_an_answer_to_another_claim_is_none(
     cli: Callable, audit: Callable, answers: Callable, outcome: Outcome

@@ -206,10 +206,19 @@ def test_protect(cli: Callable, folder: Path) -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        *("fit", "predict_proba", "forgotten", "quiet", "encoder"),
+        *("fit", "forgotten", "quiet"),
         *(
             pytest.param(function, marks=pytest.mark.slow)
-            for function in ("called", "fit_sometimes", "get_params", "transform", "other_labels", "nowhere")
+            for function in (
+                "predict_proba",
+                "encoder",
+                "called",
+                "fit_sometimes",
+                "get_params",
+                "transform",
+                "other_labels",
+                "nowhere",
+            )
         ),
     ],
 )

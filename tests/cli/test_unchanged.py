@@ -321,7 +321,6 @@ UNLIKE = (
     "naive Bayes, a property",
     "two audits",
     "defences of a regressor",
-    "files of models",
 )
 """Those that have least in common; the others are told on purpose only."""
 

@@ -119,6 +119,7 @@ def test_fingerprints_are_equal_only_for_the_same():
     assert nameless.fingerprint() != nameless.fingerprint()
 
 
+@pytest.mark.long
 def test_another_process_trains_the_same_model(tmp_path):
     learner = colluding(DecisionTreeClassifier(max_features=1))
     joblib.dump((learner, RECORDS), tmp_path / "held")

@@ -281,6 +281,7 @@ def refitted(job_of, seed):
     return Refit().prepare(job_of(seed)).all().answers
 
 
+@pytest.mark.long
 def test_shadow_models_have_scikit_learns_law(engine):
     """Mean losses inside and outside of the training set after full training, other seeds than scikit-learn's.
 

@@ -119,6 +119,7 @@ class TestNaiveBayes:
         assert found.values[3] - own.values[3] == pytest.approx(0.5364211710 - 0.5052854434, abs=1e-9)
         assert own.binned[7] == pytest.approx(0.4468503243, abs=1e-9)
 
+    @pytest.mark.long
     def test_columns_equal_enumeration(self):
         """Every record of 40 data sets of up to four columns and four categories, some never seen."""
         rng = np.random.default_rng(0)

@@ -65,6 +65,7 @@ def test_a_record_whose_influence_follows_by_hand():
     np.testing.assert_allclose(found.values, np.log(0.5) - np.log(1 / (1 + np.e)), atol=1e-7)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("data", "learner"),
     [

@@ -111,6 +111,7 @@ def test_no_record_is_further_from_the_converged_value_than_its_floor(name: str)
     assert rough.solver_floor.max() < 0.1, "and the floor says something"
 
 
+@pytest.mark.long
 def test_an_interval_of_an_early_solver_holds_the_converged_value() -> None:
     """liblinear on numbers of all sizes stops far from its minimum; nothing may be said to four digits then."""
     n = 120

@@ -185,18 +185,18 @@ def answers_without_leak(seed, n_pairs=6, n=40):
 
 @pytest.mark.long
 def test_null_the_strongest_attack_for_each_record_is_right_half_of_the_time():
-    """300 tables: the mean accuracy is 0.5 within 4 standard errors (0.001 each, from the tables' own spread).
+    """100 tables: the mean accuracy is 0.5 within 4 standard errors (0.002 each, from the tables' own spread).
 
     A new seed fails 6 times in 100,000. The largest of the five accuracies has mean 0.63, and a
     choice made in games with shadow models of the other half 0.520.
     """
     corrected, largest = [], []
-    for seed in range(300):
+    for seed in range(100):
         table, labels = answers_without_leak(seed)
         corrected.append(strongest_per_record(table, labels, CHOICE).accuracy.mean())
         largest.append(np.max([everyone_as_target(table, labels, one).accuracy for one in CHOICE], axis=0).mean())
-    error = np.std(corrected) / np.sqrt(300)
-    assert error < 0.0015
+    error = np.std(corrected) / np.sqrt(100)
+    assert error < 0.0025
     assert abs(np.mean(corrected) - 0.5) < 4 * error
     assert np.mean(largest) > 0.55
 

@@ -150,6 +150,7 @@ def played(model, X, y, n_models=16, seed=0):
 # Null.
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "model",
     [
@@ -469,6 +470,7 @@ def test_blocks_are_halves_of_halves_along_the_widest_column():
     assert (spans[1:, 0] > spans[:-1, 1]).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "most", "steps"),
     [
@@ -666,6 +668,7 @@ def test_blocks_find_as_much_as_all_records_at_once(monkeypatch):
     assert by_blocks > 0.7 * whole > 0.2
 
 
+@pytest.mark.long
 def test_an_audit_of_many_records_fails_by_neighbours(monkeypatch):
     monkeypatch.setattr(planning, "MAX_RECORDS", 400)
     monkeypatch.setattr(planning, "BLOCK", 200)
@@ -855,9 +858,9 @@ SEVERAL = {
     [
         (Ridge(), 600, 12),  # few outputs are looked at
         (RARE, 300, 10),
-        (VotingRegressor([("a", Ridge()), ("b", OfSquares(1.0))]), 60, 20),  # the whole is trained without each
-        (make_pipeline(PCA(2, whiten=True), Ridge()), 60, 20),
-        (ExtraTreesRegressor(3, max_features=1, max_depth=2, random_state=0), 60, 20),
+        pytest.param(VotingRegressor([("a", Ridge()), ("b", OfSquares(1.0))]), 60, 20, marks=pytest.mark.slow),
+        pytest.param(make_pipeline(PCA(2, whiten=True), Ridge()), 60, 20, marks=pytest.mark.slow),
+        (ExtraTreesRegressor(3, max_features=1, max_depth=2, random_state=0), 60, 20),  # the whole without each
     ],
     ids=["few outputs", "few outputs, rare categories", "vote", "whitened", "flat trees"],
 )
@@ -887,7 +890,13 @@ def test_null_models_of_other_records_have_no_members_by_few_outputs_or_the_whol
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.slow) if "bags" in one or "learns" in one else one for one in SEVERAL]
+    "name",
+    [
+        pytest.param(one, marks=pytest.mark.slow)
+        if any(word in one for word in ("bags", "learns", "with what", "known"))
+        else one
+        for one in SEVERAL
+    ],
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.usefixtures("nothing_stored")
@@ -932,6 +941,7 @@ def test_what_own_code_in_a_vote_adds_is_not_left_out_where_there_is_no_time():
     assert result.verdict is not Verdict.PASSES
 
 
+@pytest.mark.long
 def test_an_audit_fails_a_model_of_unknown_code_by_all_its_outputs():
     result = of_people(UnknownKernel(kernel="rbf", gamma=0.1, alpha=50.0), 600)
     assert "membership advantage, Influence (all outputs)" in [
@@ -951,6 +961,7 @@ class FailsAtTimes(UnknownKernel):
         return super().fit(X, y)
 
 
+@pytest.mark.long
 def test_where_models_without_some_records_fail_nothing_passes():
     """These records would seem to have no influence."""
     missing = of_unknown(SklearnLearner(FailsAtTimes(kernel="rbf", gamma=0.1)), people(160), trained=True)

@@ -40,6 +40,7 @@ def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, mo
         np.testing.assert_allclose(response, ask(model, queries, 1, kind), atol=1e-5)
 
 
+@pytest.mark.long
 def test_two_workers_give_the_same_answers_and_a_run_folder_keeps_them(trainer, tmp_path):
     sets, queries = trainer.side.draw_halves(100, 300, np.random.default_rng(0)), trainer.side.records.features[:10]
     alone = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0)

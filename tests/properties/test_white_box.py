@@ -135,6 +135,7 @@ def test_coefficients_show_a_property_that_matters(revealing):
     assert rate.value >= 0.8
 
 
+@pytest.mark.long
 def test_networks_show_it_and_a_network_can_be_the_judge(revealing):
     learner = SklearnLearner(MLPClassifier((4,), max_iter=40, tol=0, n_iter_no_change=1000, learning_rate_init=0.01))
     judge = LogisticRegression(C=0.01)

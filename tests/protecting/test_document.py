@@ -90,7 +90,7 @@ def people() -> pd.DataFrame:
     ("rule", "n_influence"),
     [
         pytest.param(ReleaseRule(dtp=None, advantage=0.9), 0, marks=pytest.mark.slow),
-        (ReleaseRule(dtp=None, advantage=0.2, attacks=("gap",)), 0),
+        pytest.param(ReleaseRule(dtp=None, advantage=0.2, attacks=("gap",)), 0, marks=pytest.mark.slow),
         (ReleaseRule(dtp=5.0, advantage=0.9, tpr_ratio=50.0), 3),
     ],
 )

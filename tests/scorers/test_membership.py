@@ -116,6 +116,7 @@ def test_it_is_theorem_2_of_yeom():
     assert scored == pytest.approx(-expected_advantage(*losses, 1.0))
 
 
+@pytest.mark.long
 def test_a_search_finds_the_setting_that_leaks_less():
     search = GridSearchCV(
         DecisionTreeClassifier(random_state=0),

@@ -406,6 +406,7 @@ def test_faults_are_found(fault):
     assert rejected(p_values(wrong, theirs(name, data, 2000)), 1e-3 / len(PAIRS))
 
 
+@pytest.mark.long
 @needs_loops
 def test_without_a_bootstrap_is_found():
     wrong = ours("default", "mixed", 2000, lambda forest: replace(forest, n_draws=0))

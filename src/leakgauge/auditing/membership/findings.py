@@ -659,38 +659,36 @@ def left_out_finding(
     others = [name for name in left_out if name not in (EDGES, HELD)]
     lacking = [name for name in rule.attacks or () if name not in carried_out and (others or name not in unfit)]
     if rule.attacks is None:
-        lacking = others or list(left_out)
+        lacking = list(left_out)
     if not lacking:
         return []
-    listed = ", ".join(lacking)
-    if rule.attacks is None and lacking == [EDGES]:
-        reason = (
-            "the places where outputs change, found by queries of an attacker's choice, may tell scores of this model "
-            "or its training records; attacks by them are not carried out"
-        )
-        remedy = (
-            "audit the model with its probabilities: if it passes so, labels alone are no worse"
-            if answers == AnswerKind.LABELS
-            else "release all digits, or use a model of a known library, or one whose outputs do not jump"
-        ) + "; or let the release rule name the attacks that suffice (rule.attacks)"
-    elif rule.attacks is None and HELD in lacking:
-        reason = (
-            "the model holds training records, or more than is looked through, in code that is not known, and outputs "
-            "may tell which; attacks on these are not carried out"
-        )
-        remedy = (
-            "use a model of a known library, or one that keeps no training records; or let the release rule name the "
-            "attacks that suffice (rule.attacks)"
-        )
-    elif rule.attacks is None:
-        reason = f"attacks were left out, by the settings, the budget or the number of candidates: {listed}"
-        remedy = (
-            'carry out all attacks ("all", with the budget that they need, on fewer candidates), or let the release '
-            "rule name those that suffice (rule.attacks)"
-        )
-    else:
+    listed = ", ".join(lacking if rule.attacks is not None else others)
+    if rule.attacks is not None:
         reason = f"the release rule asks for attacks that were not carried out: {listed}"
         remedy = "carry them out (attacks), with shadow models where they need some"
+    else:
+        reasons, remedies = [], []
+        if others:
+            reasons.append(f"attacks were left out, by the settings, the budget or the number of candidates: {listed}")
+            remedies.append('carry out all attacks ("all", with the budget that they need, on fewer candidates)')
+        if EDGES in left_out:
+            reasons.append(
+                "the places where outputs change, found by queries of an attacker's choice, may tell scores of this "
+                "model or its training records; attacks by them are not carried out"
+            )
+            remedies.append(
+                "audit the model with its probabilities: if it passes so, labels alone are no worse"
+                if answers == AnswerKind.LABELS
+                else "release all digits, or use a model of a known library, or one whose outputs do not jump"
+            )
+        if HELD in left_out:
+            reasons.append(
+                "the model holds training records, or more than is looked through, in code that is not known, and "
+                "outputs may tell which; attacks on these are not carried out"
+            )
+            remedies.append("use a model of a known library, or one that keeps no training records")
+        reason, remedy = "; ".join(reasons), "; ".join(remedies)
+        remedy += "; or let the release rule name the attacks that suffice (rule.attacks)"
     return [
         Finding("membership", measure, None, float(name == "tpr_ratio"), limit, Verdict.CANNOT_TELL, reason, remedy)
         for (name, measure) in LEFT_OUT_MEASURES.items()

@@ -420,6 +420,7 @@ def test_the_answers_of_a_part_are_rows_of_the_whole():
     )
 
 
+@pytest.mark.long
 def test_chunks_in_one_or_two_processes_give_the_same_bits(monkeypatch):
     records = data_set("three")
     monkeypatch.setattr(MultinomialLogisticRegression, "chunk", 40)
