@@ -72,6 +72,7 @@ class AuditStream(Stream):
     INFERRED = b"inferred"  # at whom attribute inference is played, where there are very many
     ROWS = b"levelled rows"  # of persons with more of them than those of the other set
     INFLUENCE_OUTPUTS = b"influence outputs"  # candidates that models without each other are asked about
+    TANGENTS = b"tangents"  # of a network, where there are too many
     ATTACK_ORDER = b"attack order"  # in which attacks of the user's are shown the candidates
 
 

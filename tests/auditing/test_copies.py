@@ -13,6 +13,7 @@ from leakgauge.auditing import AuditResult, ReleaseRule, SensitiveColumn, Settin
 from leakgauge.auditing.case import Case, open_case
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.subject import subject
+from leakgauge.errors import ConfigError
 from leakgauge.records import Records
 from leakgauge.training import HERE
 
@@ -404,3 +405,11 @@ def test_features_of_members_under_other_labels_hide_no_memory_and_are_no_copies
     # Half of the labels are equal by chance, and these records count as shared; the others do not.
     assert result.description.overlap.high < 0.6
     assert result.verdict is not Verdict.FAILS
+
+
+def test_it_is_said_that_copies_count_once_where_shadow_models_are_too_few():
+    rng = np.random.default_rng(0)
+    train = np.tile(rng.normal(size=(3, 3)), (20, 1)), np.tile([0, 1, 0], 20)
+    holdout = rng.normal(size=(60, 3)), np.arange(60) % 2
+    with pytest.raises(ConfigError, match=r"each trains on 3 of 63 records \(of 120 rows; copies"):
+        audit(LogisticRegression(), train=train, holdout=holdout, settings=Settings(n_shadows=8))

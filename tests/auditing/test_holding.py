@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin
-from sklearn.linear_model import Ridge
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -218,3 +220,125 @@ def test_modules_are_looked_through(held: bool) -> None:
 
     learner = lg.TorchLearner(network, loss="squared-error", n_epochs=1)
     assert said(audited(learner)) is held
+
+
+def classes() -> tuple[NDArray[Any], NDArray[Any]]:
+    X, y = people()
+    return X, (y > y.mean()).astype(int)
+
+
+def asked(function: Callable[[Any], Any]) -> AuditResult:
+    """An audit of a function without a learner."""
+    X, y = classes()
+    settings = Settings(n_shadows=0, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
+    return audit(function, train=(X[:N], y[:N]), holdout=(X[N:], y[N:]), settings=settings)
+
+
+def around(held: Any) -> Callable[[Any], Any]:
+    """A function that answers by a line, and holds something else."""
+    X, y = classes()
+    model = LogisticRegression(C=0.01).fit(X[:N], y[:N])
+
+    def function(table: Any) -> Any:
+        return model.predict_proba(table) if held is not None else None
+
+    return function
+
+
+TABLE = classes()[0][:N]
+
+
+def names_no_table(table: Any) -> Any:
+    """It names an attribute as a global is called, and no global."""
+    level = table.TABLE if hasattr(table, "TABLE") else 0.3
+    return np.tile([1 - level, level], (len(table), 1))
+
+
+def names_the_table(table: Any) -> Any:
+    level = 0.3 + 0 * len(TABLE)
+    return np.tile([1 - level, level], (len(table), 1))
+
+
+def asks_another(table: Any) -> Any:
+    return names_the_table(table)
+
+
+HARMLESS = [LogisticRegression(), GaussianNB(), GradientBoostingClassifier(n_estimators=20), RandomForestClassifier(20)]
+
+
+@pytest.mark.parametrize("model", HARMLESS, ids=lambda one: type(one).__name__)
+def test_null_methods_of_models_that_hold_no_records(model: Any) -> None:
+    X, y = classes()
+    assert not said(asked(make_pipeline(StandardScaler(), model).fit(X[:N], y[:N]).predict_proba))
+
+
+def grids() -> dict[str, Any]:
+    X = classes()[0]
+    return {
+        "tenths": [i / 10 for i in range(-500, 500)],
+        "whole numbers": np.arange(-500, 500),
+        "words": {f"w{i}": i for i in range(1000)},
+        "thousandths": np.arange(-5000, 5000) / 1000,
+        "quantiles": np.quantile(X[:N], np.linspace(0.013, 0.987, 50), axis=0),
+        "rounded quantiles": np.quantile(X[:N], np.linspace(0.013, 0.987, 90), axis=0).round(2),
+        "rounded means": [[float(one) for one in part.mean(axis=0).round(2)] for part in np.array_split(X[:N], 20)],
+        "others": np.random.default_rng(1).normal(size=(2000, 3)).round(3),
+        "other rows": [tuple(row) for row in X[N:].tolist()],
+    }
+
+
+@pytest.mark.parametrize("held", list(grids()))
+def test_null_public_numbers_and_those_of_many_records(held: str) -> None:
+    assert not said(asked(around(grids()[held])))
+
+
+def test_null_globals_that_no_code_names() -> None:
+    assert not said(asked(names_no_table))
+
+
+def test_a_harmless_function_passes() -> None:
+    assert asked(around("nothing")).verdict is Verdict.PASSES
+
+
+def holders() -> dict[str, Any]:
+    rows = classes()[0][:N]
+    lists = rows.tolist()
+    return {
+        "tuples": [tuple(row) for row in lists],
+        "lists": lists,
+        "a dictionary of rows": dict(enumerate(lists)),
+        "rows with names": [("a name", *row) for row in lists],
+        "some lists": lists[:8],
+        "rounded": rows.round(3),
+        "rounded lists": rows.round(3).tolist(),
+    }
+
+
+@pytest.mark.parametrize("held", list(holders()))
+def test_functions_without_a_learner_are_looked_through(held: str) -> None:
+    result = asked(around(holders()[held]))
+    assert said(result)
+    assert result.verdict is not Verdict.PASSES
+
+
+@pytest.mark.parametrize("function", [names_the_table, asks_another])
+def test_globals_that_code_names_count(function: Any) -> None:
+    assert said(asked(function))
+
+
+class Kept(Centres):
+    """Centres that are held as ``kept`` says."""
+
+    def __init__(self, way: str = "means", kept: str = "lists") -> None:
+        super().__init__(way)
+        self.kept = kept
+
+    def fit(self, X: NDArray[Any], y: NDArray[Any]) -> Kept:
+        super().fit(X, y)
+        self.held_ = X.tolist() if self.kept == "lists" else X.round(3)  # type: ignore[assignment]
+        return self
+
+
+@pytest.mark.parametrize("kept", ["lists", "rounded"])
+def test_so_do_lists_and_rounded_rows_of_estimators(kept: str) -> None:
+    assert said(audited(Kept(kept=kept)))

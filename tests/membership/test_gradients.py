@@ -10,8 +10,10 @@ import pytest
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
@@ -398,6 +400,57 @@ def test_null_forests_of_other_records_have_no_members():
     assert 0 < np.std(found) < 0.15
 
 
+# Networks.
+
+
+def network(**more):
+    return make_pipeline(StandardScaler(), MLPClassifier((30,), max_iter=30, random_state=0, **more))
+
+
+def weights_of(fitted, X):
+    """Derivatives of a network with a layer by its weights, those of the last step first."""
+    layer, matrix = fitted[-1].coefs_[0], fitted[0].transform(X)
+    hidden = np.maximum(matrix @ layer + fitted[-1].intercepts_[0], 0)
+    back = (hidden > 0) * fitted[-1].coefs_[1][:, 0]
+    return np.hstack([hidden, back, *(back * one[:, None] for one in matrix.T)])
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_null_networks_of_other_records_have_no_members():
+    """Each is trained on records of its own, none of them a candidate. Within four standard errors of 0."""
+    found = []
+    for seed in range(20):
+        X, y = drawn(1700, 4, seed)
+        models = [network().fit(X[100 * m : 100 * (m + 1)], y[100 * m : 100 * (m + 1)]) for m in range(1, 17)]
+        told = np.stack([one.predict_log_proba(X[:100]) for one in models])
+        table = PredictionTable(told, AnswerKind.PROBABILITIES, shares(100, 50, 16, seed), np.arange(16), "elsewhere")
+        columns = replace(LinearColumns.numbers(X[:100]), tangents=weights_of(models[0], X[:100]))
+        found.append(everyone_as_target(table, y[:100], ATTACK, features=X[:100], columns=columns).advantage.value)
+    assert abs(np.mean(found)) < 4 * np.std(found) / math.sqrt(20)
+    assert 0 < np.std(found) < 0.15
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("alone", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["alone", "searched for"])
+def test_derivatives_of_networks_say_more(alone, monkeypatch):
+    """Of 480 weights, with 1,000 members: nearly twice what the linear part and products of columns say."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(2000, 6))
+    y = (X[:, 0] - X[:, 1] + 2 * rng.logistic(size=2000) > 0).astype(int)
+    model = MLPClassifier((60,), activation="tanh", learning_rate_init=0.003, max_iter=40, random_state=0)
+    model = make_pipeline(StandardScaler(), model)
+    model = model if alone else GridSearchCV(model, {"mlpclassifier__alpha": [1e-4]}, cv=2)
+    settings = Settings(n_influence=0, attacks=("gradients", "rmia"))
+    given = {"train": (X[:1000], y[:1000]), "holdout": (X[1000:], y[1000:]), "settings": settings, "progress": False}
+    found = audit(model, **given).attacks[0].games.pool
+    monkeypatch.setattr(gradients, "_main_directions", lambda numbers, most: numbers[:, :0])
+    without = audit(model, **given).attacks[0].games.pool
+    assert found.value > without.value + 0.03
+    assert found.low > without.high
+
+
 def test_what_is_derived_is_bounded_and_begins_with_what_outputs_depend_on():
     """A number has steps and its square, and a product with each before it in the order, but none of two categories of
     one feature. Then come products of three, of the first columns of which all fit."""
@@ -474,9 +527,11 @@ def products(seed):
     return model, (X[:500], y[:500]), (X[500:], y[500:])
 
 
-def test_gradients_are_those_of_what_the_last_step_of_a_pipeline_reads():
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "in a vote"])
+def test_gradients_are_those_of_what_the_last_step_of_a_pipeline_reads(alone):
     """91 parameters, 500 members: 0.24 by theory. Of the columns alone it would see 13 of them."""
     model, train, holdout = products(14)
+    model = model if alone else VotingClassifier([("one", model)], voting="soft").fit(*train)
     settings = Settings(n_influence=0, attacks=("gradients", "rmia"))
     by_steps = audit(model, train=train, holdout=holdout, settings=settings, progress=False).attacks[0]
     asked = audit(model.predict_proba, train=train, holdout=holdout, settings=settings, progress=False).attacks[0]

@@ -62,7 +62,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import STOPPING
-from leakgauge.training.learners import trained
+from leakgauge.training.learners import of_other_code, trained
 
 A = TypeVar("A", bound=Answer)
 
@@ -454,7 +454,7 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
             execution=execution.alone,
         )
         kind, told = table.kind, table.answers[0]
-        keeps = _keeps_values(what.learner) or unseen_categories(everyone, len(what.train))
+        keeps = _may_keep_values(what.learner) or unseen_categories(everyone, len(what.train))
         if settings.released is ReleasedOutputs.AS_IS and not table.failures and keeps:
             draws = AuditStream.NEARBY.generator(settings.seed)
             with suppress(DataError, ModelError):  # an engine may find models that the learner's own solver does not
@@ -468,8 +468,9 @@ def _asked(what: Subject, everyone: Records, settings: Settings, execution: Exec
     return _Released(released, answered, behind, n_moved, n_again, columns, asked_nearby)
 
 
-def _keeps_values(learner: Learner) -> bool:
-    return isinstance(learner, SklearnLearner) and keeps_values(learner.estimator)
+def _may_keep_values(learner: Learner) -> bool:
+    """Whether a model of it may say more of a training record that is changed, or of which something is left out."""
+    return of_other_code(learner) or (isinstance(learner, SklearnLearner) and keeps_values(learner.estimator))
 
 
 def _told(model: Model, features: Floats, n_classes: int, rng: np.random.Generator) -> tuple[Floats, Floats | None]:

@@ -224,7 +224,7 @@ class Outline:
 
     def _shadow_sets(self, n_models: int, rng: np.random.Generator) -> DenseSubsets:
         size, n_drawn = self._shadow_size, len(self.drawn)
-        _enough_shadows(n_models, size, n_drawn)
+        _enough_shadows(n_models, size, n_drawn, n_rows=len(self.candidates))
         return balanced_subsets(n_drawn, size, n_models, rng).of_rows(self.drawn)
 
     def shadow_job_of(self, n_models: int, asked: AskedBeside | None = None) -> Job:
@@ -411,12 +411,13 @@ def _interleaved(n_first: int, n: int, rng: np.random.Generator) -> Indices:
     return order
 
 
-def _enough_shadows(n_models: int, size: int, n_candidates: int) -> None:
+def _enough_shadows(n_models: int, size: int, n_candidates: int, *, n_rows: int) -> None:
     """Raise ConfigError where balanced sets of this size leave some candidate in all shadow models, or in none."""
     rarer = min(size, n_candidates - size)
     if n_models * rarer < n_candidates:
+        counted = "" if n_candidates == n_rows else f" (of {n_rows:,} rows; copies, and rows of one person, count once)"
         raise ConfigError(
-            f"{n_models} shadow models are too few: each trains on {size:,} of {n_candidates:,} records, and every "
-            f"record must be in some and out of some; train at least {-(-n_candidates // max(1, rarer))} shadow "
+            f"{n_models} shadow models are too few: each trains on {size:,} of {n_candidates:,} records{counted}, and "
+            f"every record must be in some and out of some; train at least {-(-n_candidates // max(1, rarer))} shadow "
             f"models, or give {'fewer' if rarer == size else 'more'} holdout records"
         )

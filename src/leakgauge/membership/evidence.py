@@ -51,10 +51,12 @@ class LinearColumns:
     Args:
         values: numbers, and codes of categories, ``[n, e]``; NaN is missing.
         n_categories: of each column, 0 for numbers ``[e]``.
+        tangents: derivatives of a network's output by its weights, ``[n, w]``; ``None`` of other models.
     """
 
     values: Floats
     n_categories: NDArray[np.int64]
+    tangents: Floats | None = None
 
     __repr__ = shapes
 
@@ -63,9 +65,15 @@ class LinearColumns:
         """All of them numbers."""
         return cls(values, np.zeros(values.shape[1], dtype=np.int64))
 
+    def beside(self, numbers: Floats) -> LinearColumns:
+        """With further numbers ``[n, f]``."""
+        counts = np.concatenate([self.n_categories, np.zeros(numbers.shape[1], dtype=np.int64)])
+        return replace(self, values=np.hstack([self.values, numbers]), n_categories=counts)
+
     def about(self, rows: NDArray[np.int64]) -> LinearColumns:
         """Of some of the candidates ``[m]``."""
-        return replace(self, values=self.values[rows])
+        tangents = None if self.tangents is None else self.tangents[rows]
+        return replace(self, values=self.values[rows], tangents=tangents)
 
 
 @dataclass(frozen=True, eq=False)

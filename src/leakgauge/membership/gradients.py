@@ -103,11 +103,21 @@ FEWEST_MODELS = 8
 N_COMPARED = 20_000
 """Candidates of shadow models, about, by whom it is found out which columns say more."""
 
+N_BLOCKS, FIRST_BLOCK = 8, 8
+"""Kinds of directions in which a network moves, from those in which it moves most, which are learned first; and
+directions of the first kind. Each of the next ones has twice as many."""
+
+FEW_DIRECTIONS = 100
+"""Of these, which are also tried alone."""
+
 INTERCEPT, NUMBER, CATEGORY, MIXED, STEP, PRODUCT = range(6)
 """Kinds of columns: of each, what is sought follows in its own way from what is known. Products are a kind for each
 number of factors, from two on."""
 
-N_KINDS = PRODUCT + MOST_FACTORS - 1
+TANGENT = PRODUCT + MOST_FACTORS - 1
+"""The first of the kinds of directions in which a network moves."""
+
+N_KINDS = TANGENT + N_BLOCKS
 """Of columns."""
 
 N_KNOWN = 4
@@ -207,7 +217,7 @@ class _Columns:
         middle: mean of each number and category ``[a + b]``.
         spread: standard deviation of each ``[a + b]``.
         mixture: random combinations that take the place of them all ``[1 + a + b, p]``, where they are too many.
-        derived: from them.
+        derived: kinds of what is derived from them, which stands behind them.
     """
 
     numbers: Indices
@@ -216,7 +226,7 @@ class _Columns:
     middle: Floats
     spread: Floats
     mixture: Floats | None = None
-    derived: _Derived | None = None
+    derived: Indices | None = None
 
     __repr__ = shapes
 
@@ -252,7 +262,7 @@ class _Columns:
         if self.mixture is not None:
             return np.full(self.mixture.shape[1], MIXED)
         own = np.repeat([INTERCEPT, NUMBER, CATEGORY], [1, len(self.numbers), len(self.places)])
-        return own if self.derived is None else np.concatenate([own, self.derived.kinds])
+        return own if self.derived is None else np.concatenate([own, self.derived])
 
     @property
     def sources(self) -> Indices:
@@ -265,12 +275,10 @@ class _Columns:
         return np.concatenate([[1.0], self.spread / self.spread.max(initial=0.0)])
 
     def __call__(self, features: Floats) -> Floats:
-        """The columns of some records ``[m, p]``."""
+        """The columns of some records ``[m, p]``, without those that are derived."""
         held = np.hstack([features[:, self.numbers], features[:, self.places] == self.codes])
         held = np.hstack([np.ones((len(held), 1)), np.nan_to_num((held - self.middle) / self.spread)])
-        if self.mixture is not None:
-            return held @ self.mixture
-        return held if self.derived is None else np.hstack([held, self.derived(held)])
+        return held if self.mixture is None else held @ self.mixture
 
 
 @dataclass(frozen=True, eq=False)
@@ -342,6 +350,15 @@ def _moments(numbers: Floats) -> tuple[Floats, Floats]:
     return middle, spread
 
 
+def _main_directions(numbers: Floats, most: int) -> Floats:
+    """Principal components of columns, standardised, so many at most and from the largest one on ``[n, d]``."""
+    centred = numbers - numbers.mean(axis=0)
+    sizes, axes = np.linalg.eigh(centred.T @ centred)
+    kept = np.flatnonzero(sizes > SMALLEST_DIRECTION * max(0.0, sizes.max(initial=0.0)))[::-1][:most]
+    found = centred @ axes[:, kept]
+    return np.asarray(found / found.std(axis=0))
+
+
 class _Gradients:
     """Of the losses of all candidates under some models.
 
@@ -353,7 +370,7 @@ class _Gradients:
         if evidence.features is None:
             raise ModelError("this attack needs the candidates' features, which are not in the evidence")
         given = evidence.columns or LinearColumns.numbers(np.asarray(evidence.features, dtype=np.float64))
-        self.features = given.values
+        self.features, self._tangents = given.values, given.tangents
         self.n, n_columns = len(self.features), evidence.answers.shape[1]
         if self.n == 0:
             raise DataError("labels must be of at least one candidate, got none")
@@ -390,11 +407,23 @@ class _Gradients:
         for factors in (2, MOST_FACTORS):
             derived = _Derived.of(self._held, self.kinds, self.columns.sources, order, room, factors)
             if len(derived.kinds) > before:
-                found, before = copy(self), len(derived.kinds)
-                vars(found).pop("_of_all", None)
-                found.columns = replace(self.columns, derived=derived)
-                found._held = np.hstack([self._held, derived(self._held)])
-                yield found
+                before = len(derived.kinds)
+                yield self._with(derived(self._held), derived.kinds)
+        if self._tangents is not None and room > 0:
+            directions = _main_directions(self._tangents, room)
+            blocks = np.log2(1 + np.arange(directions.shape[1]) / FIRST_BLOCK).astype(np.int64)
+            kinds = TANGENT + np.minimum(blocks, N_BLOCKS - 1)
+            for some in sorted({min(FEW_DIRECTIONS, len(kinds)), len(kinds)}):
+                yield self._with(directions[:, :some], kinds[:some])
+
+    def _with(self, derived: Floats, kinds: Indices) -> _Gradients:
+        """With further columns ``[n, d]``, and their kinds ``[d]``."""
+        assert self._held is not None
+        found = copy(self)
+        vars(found).pop("_of_all", None)
+        found.columns = replace(self.columns, derived=kinds)
+        found._held = np.hstack([self._held, derived])
+        return found
 
     def parts(self) -> Iterator[tuple[slice, Floats]]:
         """Some candidates at a time, and their columns."""

@@ -5,7 +5,9 @@ torch is an optional extra (``pip install 'leakgauge[torch]'``) and is imported 
 
 from __future__ import annotations
 
+import copy
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +53,9 @@ IN_TRAINING = "{} was given in training mode and asked in evaluation mode, witho
 MADE_BY_LEARNER = "_leakgauge_used"
 """Attribute of the modules that a learner made: they are trained in single precision, whatever their parameters are."""
 
+MOST_DERIVATIVES, DERIVATIVES_AT_ONCE = 500_000_000, 50_000_000
+"""Derivatives of all records by all weights that are computed, and that are held."""
+
 ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
 
@@ -77,6 +82,40 @@ class _Trained:
     def note(self) -> str:
         """What a reader should know of it."""
         return IN_TRAINING.format(name_of(self.module)) if self.in_training else ""
+
+    def tangents(self, X: Floats, most: int, rng: np.random.Generator) -> Floats | None:
+        """Derivatives of a random sum of its outputs by some of its weights ``[m, w]``; ``None`` where they take long.
+
+        Args:
+            X: queries ``[m, d]``.
+            most: weights.
+            rng: draws the sum and the weights.
+
+        Raises:
+            ModelError: they cannot be had.
+        """
+        torch, features = imported(), self._features(X)
+        n_weights = sum(one.numel() for one in self.module.parameters())
+        if n_weights * len(X) > MOST_DERIVATIVES:
+            return None
+        kept = torch.tensor(np.sort(rng.permutation(n_weights)[:most]))
+        sums, found = rng.normal(size=max(1, len(self.schema.classes))), np.empty((len(X), len(kept)))
+        at_once = max(1, min(ASKED_AT_ONCE, DERIVATIVES_AT_ONCE // max(1, n_weights)))
+        with user_code(name_of(self.module), "derivatives"), warnings.catch_warnings(), evaluating(self.module):
+            warnings.simplefilter("ignore")  # of layers that take longer
+            module = copy.deepcopy(self.module)  # which may keep what it is asked
+
+            def told(weights: Any, one: Any) -> Any:
+                answered = torch.func.functional_call(module, weights, (one[None],)).reshape(-1)
+                return answered @ torch.as_tensor(sums[: len(answered)], dtype=answered.dtype, device=answered.device)
+
+            each = torch.func.vmap(torch.func.grad(told), in_dims=(None, 0))
+            held = {name: one.detach() for name, one in module.named_parameters()}
+            for start in range(0, len(X), at_once):
+                some = _given_to(module, features[start : start + at_once])
+                parts = [one.reshape(len(some), -1).cpu() for one in each(held, some).values()]
+                found[start : start + len(some)] = torch.cat(parts, dim=1)[:, kept].double().numpy()
+        return found
 
     def _features(self, X: Floats) -> Features:
         return features_of(X, self.schema, self.design, precision_of(self.module))

@@ -6,15 +6,18 @@ others are chosen, so that no attack by outputs without it finds which they are,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping
+from dis import get_instructions
+from types import CodeType, FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.changed import FEWEST
 from leakgauge.errors import DataError, ModelError
-from leakgauge.inspecting.walking import walk
+from leakgauge.inspecting.walking import LISTS, Place, walk
 from leakgauge.models.sklearn import is_of_other_code, parts_of
 from leakgauge.records import Records
 from leakgauge.records.columns import FLOATS, INTEGERS
@@ -30,6 +33,15 @@ MOST_HELD = 50_000_000
 MOST_OTHERS = 0.25
 """Candidates outside the training set whose numbers a model has by chance, to one of its training records."""
 
+LIBRARIES = tuple(sysconfig.get_paths()[one] for one in ("stdlib", "platstdlib", "purelib", "platlib"))
+"""Where code lies that names no table of the user's."""
+
+FEWEST_BY_CHANCE = 16
+"""Of rounded numbers, those of records outside the training set that would be there if they were of anybody."""
+
+DECIMALS = range(5)
+"""To which records may be rounded."""
+
 EXACT, SINGLE = 1e-9, 2.0**-22
 """Of a standard deviation, and of a number itself in single precision, by which a number that is held may be off."""
 
@@ -37,38 +49,103 @@ EXACT, SINGLE = 1e-9, 2.0**-22
 def holds_records(case: Case) -> bool:
     """Whether code that is not known, or a PyTorch module, holds numbers of at least `FEWEST` of its training records.
 
-    They are looked for column by column, as they are and scaled to mean 0 and variance 1, among those that one record
-    alone has, in the audited model, or one of the learner. A model that holds more than `MOST_HELD` numbers, or that
-    cannot be looked through, may hold them.
+    They are looked for column by column, as they are, scaled to mean 0 and variance 1, and rounded, among those that
+    one record alone has, in the audited model, or one of the learner; of a function also in what its code names. A
+    model that holds more than `MOST_HELD` numbers, or that cannot be looked through, may hold them.
     """
     candidates = case.candidates
-    if case.what.learner is None or case.given.only_scores:
-        return False
-    learner = innermost(case.what.learner)
-    parts = parts_of(learner.estimator) if isinstance(learner, SklearnLearner) else []
-    module = isinstance(learner, TorchLearner)
-    if not (any(map(is_of_other_code, parts)) if parts else module or of_other_code(learner)):
-        return False
     try:
-        model = case.looked_into
-    except (DataError, ModelError):  # nor can shadow models be trained then
+        model, counts = _looked_through(case)
+    except (DataError, ModelError):  # none can be trained, nor can shadow models be then
+        return False
+    if model is None:
         return False
     numeric = [not one.is_categorical and one.dtype in FLOATS | INTEGERS for one in candidates.schema.columns]
     columns = list(candidates.features[:, numeric].T.astype(np.float64))
     if not candidates.schema.classes:
         columns.append(candidates.labels.astype(np.float64))
-    known = [_Own(one, case.is_member) for one in columns if np.isfinite(one).any()]
+    columns = [one for one in columns if np.isfinite(one).any()]
+    known: list[_Own] = [_Own(one, case.is_member) for one in columns]
+    known += [_Rounded(one, case.is_member, decimals) for one in columns for decimals in DECIMALS]
     left = MOST_HELD
     try:
-        for place in walk(getattr(model, "estimator", model), None, lambda one: not isinstance(one.value, Records)):
-            if not isinstance(place.value, np.ndarray) or (parts and not any(map(is_of_other_code, place.holder))):
+        for place in _places(model):
+            if not counts(place):
                 continue
-            left -= place.value.size
-            if left < 0 or any(one.among(values) for values in _columns(place.value) for one in known):
-                return True
+            for held in _tables(place.value):
+                left -= held.size
+                if left < 0 or any(one.among(values) for values in _columns(held) for one in known):
+                    return True
     except Exception:  # attributes of the user's may raise anything at all
         return True
     return False
+
+
+def _looked_through(case: Case) -> tuple[Any, Callable[[Place], bool]]:
+    """The model, or function, that is looked through, ``None`` for none, and whether a place in it counts.
+
+    Attacks on parts of known code are carried out, or said to be left out. Without a learner only functions are looked
+    through, but for fitted parts of known code in them.
+
+    Raises:
+        DataError: none can be trained.
+        ModelError: the same.
+    """
+    if case.given.only_scores:
+        return None, bool
+    if case.what.learner is None:
+        return getattr(case.what.model, "function", None), lambda place: not any(map(_is_known, place.holder))
+    learner = innermost(case.what.learner)
+    if isinstance(learner, SklearnLearner):
+        of_others = any(map(is_of_other_code, parts_of(learner.estimator)))
+        model = getattr(case.looked_into, "estimator", None) if of_others else None
+        return model, lambda place: any(map(is_of_other_code, place.holder))
+    looked_at = isinstance(learner, TorchLearner) or of_other_code(learner)
+    return case.looked_into if looked_at else None, lambda place: True
+
+
+def _is_known(part: Any) -> bool:
+    return hasattr(part, "fit") and not is_of_other_code(part)
+
+
+def _places(model: Any) -> Iterator[Place]:
+    """All that can be reached from a model, and from what its functions name."""
+    waiting, seen = [model], set[int]()
+    while waiting:
+        for place in walk(waiting.pop(), None, _is_entered):
+            yield place
+            for one in _named_by(place.value):
+                if id(one) not in seen:  # globals stay where they are
+                    seen.add(id(one))
+                    waiting.append(one)
+
+
+def _is_entered(place: Place) -> bool:
+    return not isinstance(place.value, Records) and not _tables(place.value)
+
+
+def _named_by(function: Any) -> list[Any]:
+    """Globals that the code of a function of the user's names."""
+    if not isinstance(function, FunctionType) or (function.__module__ or "").partition(".")[0] == "leakgauge":
+        return []
+    if function.__code__.co_filename.startswith(LIBRARIES):
+        return []
+    codes, names = [function.__code__], set[str]()
+    for code in codes:
+        names |= {one.argval for one in get_instructions(code) if one.opname == "LOAD_GLOBAL"}
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+    return [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
+
+
+def _tables(value: Any) -> list[Floats]:
+    """An array, or what a list or dictionary of rows of numbers, and perhaps texts, comes to; else nothing."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    held = list(value.values()) if isinstance(value, Mapping) else list(value) if isinstance(value, LISTS) else []
+    if len(held) < FEWEST or not all(isinstance(one, list | tuple) and len(one) == len(held[0]) for one in held):
+        return []
+    columns = [[one for one in column if isinstance(one, int | float)] for column in zip(*held, strict=True)]
+    return [np.array(one, dtype=np.float64) for one in columns if len(one) == len(held)]
 
 
 def _columns(held: Floats) -> Iterator[Floats]:
@@ -105,11 +182,39 @@ class _Own:
         return any(self._equals(one[np.isfinite(one)]) for one in ways)
 
     def _equals(self, held: Floats) -> bool:
+        inside, outside = self._found(held)
+        return bool(inside >= FEWEST and outside <= MOST_OTHERS * inside)
+
+    def _found(self, held: Floats) -> tuple[int, int]:
+        """How many of those of training records are among some numbers, and how many of those of others."""
         held = np.unique(held)
         if len(held) < FEWEST:
-            return False
+            return 0, 0
         place = np.clip(np.searchsorted(held, self.values), 1, len(held) - 1)
         apart = np.minimum(np.abs(held[place] - self.values), np.abs(held[place - 1] - self.values))
         same = apart <= np.maximum(EXACT * self.spread, SINGLE * np.abs(self.values))
-        inside, outside = np.count_nonzero(same & self.inside), np.count_nonzero(same & ~self.inside)
-        return bool(inside >= FEWEST and outside <= MOST_OTHERS * inside)
+        return int(np.count_nonzero(same & self.inside)), int(np.count_nonzero(same & ~self.inside))
+
+
+class _Rounded(_Own):
+    """The same where records are rounded: numbers that others have rounded as well are as many of either set.
+
+    Args:
+        column: of the candidates ``[n]``.
+        is_member: which of them are in the training set ``[n]``.
+        decimals: to which they are rounded.
+    """
+
+    def __init__(self, column: Floats, is_member: Flags, decimals: int) -> None:
+        super().__init__(np.round(column, decimals), is_member)
+        self.decimals = decimals
+
+    def among(self, held: Floats) -> bool:
+        """Whether some numbers ``[m]`` are those of training records."""
+        there = held[np.isfinite(held)]
+        there = there[np.abs(there - np.round(there, self.decimals)) <= SINGLE * np.abs(there)]
+        if len(there) < FEWEST or not self.inside.any():
+            return False
+        inside, outside = self._found(there)
+        by_chance = inside * np.count_nonzero(~self.inside) / np.count_nonzero(self.inside)
+        return bool(by_chance >= FEWEST_BY_CHANCE and outside <= MOST_OTHERS * by_chance)

@@ -26,7 +26,7 @@ from leakgauge.auditing.membership.result import (
 from leakgauge.auditing.membership.shadows import PerRecord
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
     LinearColumns,
@@ -37,7 +37,8 @@ from leakgauge.membership import (
 )
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.own import require_repeatable
-from leakgauge.models import AnswerKind
+from leakgauge.models import AnswerKind, Model
+from leakgauge.models.reading import read_by, says_more_fitted
 from leakgauge.records import Units
 from leakgauge.statistics import (
     Dependence,
@@ -58,7 +59,8 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import PredictionTable, plan
+from leakgauge.training import PredictionTable, SklearnLearner, TorchLearner, plan
+from leakgauge.training.learners import innermost
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -412,18 +414,36 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
 
-def _linear_columns(case: Case) -> LinearColumns:
+def _linear_columns(case: Case, *, learned: bool) -> LinearColumns:
     """What a linear model reads of the candidates: their columns, or more that the steps of a pipeline make of these.
 
-    No more are scaled columns, or the categories of a column: such a model has the same numbers as a function.
+    No more are scaled columns, or the categories of a column: such a model has the same numbers as a function. It may
+    be within a search, a vote or the like. Of a network also the derivatives by its weights, in which it is nearly
+    linear.
     """
-    candidates, counts, read = case.candidates, case.candidates.schema.n_categories, None
-    with suppress(ModelError):  # of the records themselves it has answered
-        read = None if case.what.model is None else case.what.model.last_columns(candidates.features)
+    candidates, counts = case.candidates, case.candidates.schema.n_categories
+    columns, read = LinearColumns(candidates.features, counts), None
+    with suppress(DataError, ModelError):  # none can be trained, or it does not take them all
+        model = _looked_into(case) if learned else case.what.model
+        draws = AuditStream.TANGENTS.generator(case.settings.seed)
+        read = read_by(model, candidates.features, draws, tangents=learned)
+    if read is None:
+        return columns
     of_text = counts > len(candidates) / 2
-    if read is None or read.shape[1] <= np.maximum(counts, 1)[~of_text].sum():
-        return LinearColumns(candidates.features, counts)
-    return LinearColumns.numbers(read)
+    made = read.columns
+    if made is not None and made.shape[1] > np.maximum(counts, 1)[~of_text].sum():
+        columns = LinearColumns.numbers(made) if read.whole else columns.beside(made)
+    return replace(columns, tangents=read.tangents)
+
+
+def _looked_into(case: Case) -> Model | None:
+    """The audited model, or one of the learner where there is more to see in it when it is fitted."""
+    model, learner = case.what.model, case.what.learner
+    if hasattr(model, "estimator") or hasattr(model, "tangents") or learner is None:
+        return model
+    trains = innermost(learner)
+    fitted = isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)
+    return case.looked_into if fitted or isinstance(trains, TorchLearner) else model
 
 
 def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:
@@ -450,7 +470,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         copies=case.overlap.copies,
         alike=case.overlap.alike,
         beside=case.beside,
-        columns=_linear_columns(case),
+        columns=_linear_columns(case, learned=table is not None),
         models_without=None if table is None else case.models_without,
     )
     if case.kind is AnswerKind.PROBABILITIES:

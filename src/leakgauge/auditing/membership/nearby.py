@@ -70,7 +70,7 @@ LITTLE = 0.1
 """The same by which it is changed a little, either way."""
 
 FEW_MISSING = 4
-"""Columns at most of which a number is left out, each by itself, where a model keeps values of training records."""
+"""Columns at most of which a number is left out, each by itself."""
 
 MOST_CHANGED = 50_000_000
 """Numbers of records that are held changed."""
@@ -117,10 +117,10 @@ def nearby(
     Of probabilities by the logits of the record's own class, of values by these. An answer for a member alone, kept in
     a table, or off the rest by more than a smooth function changes, is told by it: from a record that is hardly
     changed, and by how far it is from the middle of two that are changed a little in opposite directions, which is
-    little for what is nearly linear. Numbers alone are changed, whole ones to whole ones. Known code answers alike, but
-    for what keeps values of training records: there answers bend, which shows in two opposite changes that are small,
-    or a record is its own nearest neighbour, which shows where a number of it is missing. Queries to an endpoint cost;
-    and answers that are labels are asked about in their own way.
+    little for what is nearly linear. Numbers alone are changed, whole ones to whole ones. Where a number is missing a
+    record may get its own again, as its own nearest neighbour. Known code answers alike, but for what keeps values of
+    training records: there answers bend, which shows in two opposite changes that are small. Queries to an endpoint
+    cost; and answers that are labels are asked about in their own way.
 
     Args:
         model: what is asked.
@@ -167,8 +167,8 @@ def nearby(
     n_all = len(every)
     if model.keeps_values:
         every += [(change, -change) for (change,) in hardly]
-        missing = np.flatnonzero(~whole)[:FEW_MISSING]
-        every += [(np.where(np.arange(len(columns)) == one, np.nan, 0.0),) for one in missing]
+    missing = np.flatnonzero(~whole)[:FEW_MISSING]
+    every += [(np.where(np.arange(len(columns)) == one, np.nan, 0.0),) for one in missing]
     answered = 0
     for place, changes in enumerate(every):
         with suppress(ModelError, DataError):  # of the records themselves it has answered

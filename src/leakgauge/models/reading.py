@@ -1,0 +1,186 @@
+"""What the last parts of an estimator read, however it is wrapped, and how a network moves with each of its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakgauge.arrays import Floats
+from leakgauge.errors import ModelError, user_code
+from leakgauge.escaping import shapes
+from leakgauge.models.access import own_table
+from leakgauge.models.sklearn import MOST_LAST_NUMBERS, name_of, steps_of
+
+ONE = {
+    "GridSearchCV": "best_estimator_", "RandomizedSearchCV": "best_estimator_",
+    "HalvingGridSearchCV": "best_estimator_", "HalvingRandomSearchCV": "best_estimator_",
+    "TransformedTargetRegressor": "regressor_", "RANSACRegressor": "estimator_", "FrozenEstimator": "estimator",
+    "FixedThresholdClassifier": "estimator_", "TunedThresholdClassifierCV": "estimator_",
+    "SelfTrainingClassifier": "estimator_",
+}  # fmt: skip
+"""Estimators around one other, and the attribute by which they hold it fitted."""
+
+ALL = ("VotingClassifier", "VotingRegressor", "StackingClassifier", "StackingRegressor")
+"""Estimators around several that differ."""
+
+FIRST = ("OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier")
+"""Estimators around several that read the same, or nearly so."""
+
+CALIBRATED, BAGGED = ("CalibratedClassifierCV",), ("BaggingClassifier", "BaggingRegressor")
+"""Estimators around several that were trained on parts of the records, or of the columns; one of them is looked at."""
+
+NETWORKS = ("MLPClassifier", "MLPRegressor")
+"""Those of scikit-learn."""
+
+SLOPES: dict[str, Callable[[Floats], Floats]] = {
+    "identity": np.ones_like,
+    "logistic": lambda a: a * (1 - a),
+    "tanh": lambda a: 1 - a**2,
+    "relu": lambda a: (a > 0).astype(np.float64),
+}
+"""Of the activations of scikit-learn's networks, by their values."""
+
+MOST_TANGENTS, MOST_WEIGHTS = 20_000_000, 2000
+"""Numbers of tangents that are held, and weights by which they are, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What the last parts of an estimator read of some records.
+
+    Args:
+        columns: what the steps before them make of the records ``[n, e]``; ``None`` where there are no such steps.
+        whole: whether no part reads the records themselves.
+        tangents: derivatives of the output of a network by its weights ``[n, w]``; ``None`` where there is none.
+    """
+
+    columns: Floats | None
+    whole: bool
+    tangents: Floats | None
+
+    __repr__ = shapes
+
+
+def says_more_fitted(estimator: Any) -> bool:
+    """Whether there may be something to read in an estimator once it is fitted: steps, others within it, or weights."""
+    *before, last = steps_of(estimator)
+    return bool(before) or _is_network(last) or _name(last) in (*ONE, *ALL, *FIRST, *CALIBRATED, *BAGGED)
+
+
+def read_by(model: Any, X: Floats, rng: np.random.Generator, *, tangents: bool) -> Read | None:
+    """What it reads, as far as these are numbers of no more than a few columns; ``None`` where nothing is known of it.
+
+    Args:
+        model: trained, of scikit-learn or PyTorch.
+        X: records ``[n, d]``.
+        rng: draws what is left out where there are too many tangents.
+        tangents: whether these are wanted.
+    """
+    if tangents and hasattr(model, "tangents"):
+        with suppress(ModelError):
+            moved = model.tangents(X, min(MOST_WEIGHTS, MOST_TANGENTS // max(1, len(X))), rng)
+            return None if moved is None or not np.isfinite(moved).all() else Read(None, False, moved)
+    if not hasattr(model, "estimator"):
+        return None
+    estimator, table = model.estimator, model.schema.decode(X)
+    columns, moves, whole = list[Floats](), list[Floats](), True
+    try:
+        with user_code(name_of(estimator), "transform"), np.errstate(all="ignore"):
+            for part, read, made in _last_parts(estimator, own_table(table), made=False):
+                by_weights = tangents and _is_network(part)
+                numbers = _numbers(read, len(X)) if made or by_weights else None
+                if not made:
+                    whole = False
+                elif numbers is not None and not any(numbers is one for one in columns):
+                    columns.append(numbers)
+                if numbers is not None and by_weights:
+                    moved = _tangents(part, numbers, rng)
+                    moves += [moved] if np.isfinite(moved).all() else []
+    except ModelError:
+        return None
+    if not columns and not moves:
+        return None
+    return Read(np.hstack(columns) if columns else None, whole, np.hstack(moves) if moves else None)
+
+
+def _last_parts(estimator: Any, table: Any, *, made: bool) -> Iterator[tuple[Any, Any, bool]]:
+    """The estimators that predict, what each of them reads, and whether a step made it."""
+    *before, last = steps_of(estimator)
+    for step in before:
+        if hasattr(step, "transform"):  # neither "passthrough" nor a step that draws records in training
+            table, made = step.transform(table), True
+    inner = _within(last)
+    if not inner:
+        yield last, table, made
+    for part, places in inner:
+        if hasattr(part, "predict"):  # a vote may drop some
+            yield from _last_parts(part, table if places is None else np.asarray(table)[:, places], made=made)
+
+
+def _within(fitted: Any) -> list[tuple[Any, Any]]:
+    """The fitted estimators within another, and which columns each of them gets, ``None`` for all."""
+    kind = _name(fitted)
+    if kind in ONE:
+        return [(getattr(fitted, ONE[kind], None), None)]
+    if kind in ALL:
+        return [(one, None) for one in fitted.estimators_]
+    if kind in FIRST:
+        return [(one, None) for one in fitted.estimators_[:1]]
+    if kind in CALIBRATED:
+        return [(one.estimator, None) for one in fitted.calibrated_classifiers_[:1]]
+    if kind in BAGGED:
+        return [(fitted.estimators_[0], fitted.estimators_features_[0])]
+    return []
+
+
+def _numbers(table: Any, n: int) -> Floats | None:
+    """A table as an array ``[n, e]``, if it is one of numbers."""
+    if getattr(table, "ndim", 0) != 2 or table.shape[0] != n or n * table.shape[1] > MOST_LAST_NUMBERS:
+        return None
+    found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
+    return found.astype(np.float64) if found.dtype.kind in "biuf" else None
+
+
+def _is_network(part: Any) -> bool:
+    return _name(part) in NETWORKS and part.activation in SLOPES
+
+
+def _name(part: Any) -> str:
+    """The name of a class of scikit-learn's; empty for others."""
+    return type(part).__name__ if type(part).__module__.startswith("sklearn.") else ""
+
+
+def _tangents(network: Any, read: Floats, rng: np.random.Generator) -> Floats:
+    """Derivatives by the weights ``[n, w]`` of its output, or of a random sum of its outputs, before the last step.
+
+    Of one layer after the other from the last one on, as many as fit.
+    """
+    weights, slope = [np.asarray(one, dtype=np.float64) for one in network.coefs_], SLOPES[network.activation]
+    layers = [read]
+    for matrix, offset in zip(weights[:-1], network.intercepts_[:-1], strict=True):
+        layers.append(_activated(network.activation, layers[-1] @ matrix + offset))
+    found, left = [layers[-1]], min(MOST_WEIGHTS, MOST_TANGENTS // max(1, len(read))) - layers[-1].shape[1]
+    back = weights[-1] @ rng.normal(size=weights[-1].shape[1])
+    for layer, before, matrix in zip(layers[:0:-1], layers[-2::-1], weights[-2::-1], strict=True):
+        moved = slope(layer) * back
+        n_pairs = before.shape[1] * moved.shape[1]
+        pairs = np.sort(rng.permutation(n_pairs)[: max(0, left - moved.shape[1])])
+        found += [moved, before[:, pairs // moved.shape[1]] * moved[:, pairs % moved.shape[1]]]
+        left -= moved.shape[1] + len(pairs)
+        back = moved @ matrix.T
+    return np.hstack(found)
+
+
+def _activated(kind: str, numbers: Floats) -> Floats:
+    match kind:
+        case "relu":
+            return np.maximum(numbers, 0.0)
+        case "tanh":
+            return np.tanh(numbers)
+        case "logistic":
+            return np.asarray(1 / (1 + np.exp(-numbers)))
+    return numbers

@@ -1,0 +1,207 @@
+"""What the last parts of an estimator read, within whatever it stands, and derivatives of networks by their weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import BaggingClassifier, StackingRegressor, VotingClassifier
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier, MLPRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+from leakgauge.models import wrap
+from leakgauge.models.reading import read_by, says_more_fitted
+from leakgauge.models.torch import wrap_module
+from leakgauge.records import Records
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 4))
+Y = X[:, 0] * X[:, 1] + rng.normal(size=120)
+Z = np.digitize(Y, [-0.5, 0.5])
+SAMPLED = RBFSampler(n_components=30, random_state=0)
+PRODUCTS = PolynomialFeatures(2)
+
+
+def read(estimator: Any, y: Any, *, tangents: bool = True) -> Any:
+    records = Records.from_arrays(X, y)
+    model = wrap(estimator.fit(X, y), records.schema)
+    return read_by(model, records.features, np.random.default_rng(0), tangents=tangents)
+
+
+def logistic() -> Any:
+    return make_pipeline(SAMPLED, LogisticRegression())
+
+
+WITHIN = {
+    "alone": (logistic(), Z),
+    "searched for": (GridSearchCV(logistic(), {"logisticregression__C": [1.0]}, cv=2), Z),
+    "calibrated": (CalibratedClassifierCV(logistic(), cv=2), Z),
+    "one against the rest": (OneVsRestClassifier(logistic()), Z),
+    "another target": (TransformedTargetRegressor(make_pipeline(SAMPLED, Ridge()), transformer=StandardScaler()), Y),
+    "a pipeline in a pipeline": (make_pipeline(SAMPLED, make_pipeline("passthrough", Ridge())), Y),
+    "a search within a vote": (
+        VotingClassifier([("a", GridSearchCV(logistic(), {"logisticregression__C": [1.0]}, cv=2)), ("b", logistic())]),
+        Z,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_steps_are_found_within_others(name: str) -> None:
+    estimator, y = WITHIN[name]
+    assert says_more_fitted(estimator)
+    found = read(estimator, y)
+    assert found.whole
+    assert found.tangents is None
+    n_times = 2 if "vote" in name else 1
+    np.testing.assert_allclose(found.columns, np.tile(SAMPLED.fit(X).transform(X), n_times))
+
+
+def test_what_some_parts_read_of_the_records_themselves_is_left_to_these() -> None:
+    found = read(StackingRegressor([("a", make_pipeline(PRODUCTS, Ridge())), ("b", LinearRegression())], cv=2), Y)
+    assert not found.whole
+    np.testing.assert_allclose(found.columns, PRODUCTS.fit_transform(X))
+
+
+def test_one_of_a_bag_is_looked_at_by_the_columns_that_it_gets() -> None:
+    bag = BaggingClassifier(make_pipeline(PRODUCTS, LogisticRegression()), 3, max_features=2, random_state=0)
+    found = read(bag, Z)
+    np.testing.assert_allclose(found.columns, PRODUCTS.fit_transform(X[:, bag.estimators_features_[0]]))
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(), LogisticRegression(), RidgeClassifier()])
+def test_of_others_nothing_is_known(estimator: Any) -> None:
+    assert not says_more_fitted(estimator)
+    assert read(estimator, Z) is None
+
+
+def test_a_step_that_fails_says_nothing() -> None:
+    class Fails(StandardScaler):
+        def transform(self, X: Any, copy: Any = None) -> Any:
+            if len(X) == len(Y) and hasattr(self, "once"):
+                raise ValueError("a cell")
+            self.once = True
+            return super().transform(X)
+
+    assert read(make_pipeline(Fails(), Ridge()), Y) is None
+
+
+# Derivatives, by their slow twin: each weight is moved.
+
+
+def by_moving(told: Any, weights: list[Any], step: float) -> np.ndarray:
+    found = []
+    for one in weights:
+        for place in np.ndindex(one.shape):
+            before = one[place]
+            one[place] = before + step
+            up = told()
+            one[place] = before - step
+            found.append((up - told()) / (2 * step))
+            one[place] = before
+    return np.column_stack(found)
+
+
+@pytest.mark.parametrize("activation", ["identity", "logistic", "tanh", "relu"])
+@pytest.mark.parametrize("y", [Y, Z], ids=["values", "classes"])
+def test_derivatives_are_those_by_moving_each_weight(activation: str, y: Any) -> None:
+    """Of two layers; the same numbers span the same, in whichever order, and up to the sum of outputs."""
+    kind = MLPRegressor if y is Y else MLPClassifier
+    network = kind(hidden_layer_sizes=(5, 3), activation=activation, max_iter=200, random_state=0)
+    found = read(make_pipeline(StandardScaler(), network), y).tangents
+    sums = np.random.default_rng(0).normal(size=network.coefs_[-1].shape[1])
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+
+    def told() -> np.ndarray:
+        layer = scaled
+        for place, (matrix, offset) in enumerate(zip(network.coefs_, network.intercepts_, strict=True)):
+            layer = layer @ matrix + offset
+            if place < 2:
+                match activation:
+                    case "relu":
+                        layer = layer * (layer > 0)
+                    case "tanh":
+                        layer = np.tanh(layer)
+                    case "logistic":
+                        layer = 1 / (1 + np.exp(-layer))
+        return layer @ sums
+
+    twin = by_moving(told, [*network.coefs_[:-1], *network.intercepts_[:-1]], 1e-6)
+    assert found.shape == (120, 3 + (3 + 15) + (5 + 20))
+    ours = np.sort(np.abs(found[:, 3:]).sum(axis=0))
+    np.testing.assert_allclose(ours, np.sort(np.abs(twin).sum(axis=0)), rtol=1e-3, atol=1e-4)
+    left = twin - found @ np.linalg.lstsq(found, twin)[0]
+    assert np.abs(left).max() < 1e-3 * np.abs(twin).max()
+
+
+def test_some_of_many_weights_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakgauge.models.reading.MOST_WEIGHTS", 25)
+    network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=200, random_state=0)
+    found = read(network, Y)
+    assert found.columns is None
+    assert found.tangents.shape == (120, 25)
+    assert read(network, Y, tangents=False) is None
+
+
+def test_derivatives_of_a_module() -> None:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 3)).double()
+    records = Records.from_arrays(X, Z)
+    model = wrap_module(module, records.schema)
+    draws = np.random.default_rng(0)
+    found = read_by(model, records.features, draws, tangents=True)
+    assert found is not None
+    assert found.columns is None
+    sums = np.random.default_rng(0)
+    sums.permutation(27)
+    direction = sums.normal(size=3)
+    weights = [one.detach().numpy() for one in module.parameters()]
+
+    def told() -> np.ndarray:
+        with torch.no_grad():
+            return module(torch.tensor(X)).numpy() @ direction
+
+    np.testing.assert_allclose(found.tangents, by_moving(told, weights, 1e-6), atol=1e-6)
+    assert read_by(model, records.features, draws, tangents=False) is None
+
+
+def test_a_module_that_keeps_what_it_is_asked_is_left_as_it_was() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Keeping(torch.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            self.last = x
+            return super().forward(x)
+
+    records, module = Records.from_arrays(X, Z), Keeping(4, 3)
+    found = read_by(wrap_module(module, records.schema), records.features, np.random.default_rng(0), tangents=True)
+    assert found is not None
+    assert not hasattr(module, "last")
+
+
+def test_a_module_that_cannot_be_differentiated_says_nothing() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Counting(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = torch.nn.Linear(4, 3)
+
+        def forward(self, x: Any) -> Any:
+            return self.inner(torch.tensor(np.asarray(x)))
+
+    records = Records.from_arrays(X, Z)
+    model = wrap_module(Counting(), records.schema)
+    assert read_by(model, records.features, np.random.default_rng(0), tangents=True) is None
