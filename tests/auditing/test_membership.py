@@ -616,7 +616,7 @@ def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed(
         asked.append(len(X))
         return np.stack([X[:, 0] > 0, X[:, 0] <= 0], axis=1) * 0.8 + 0.1
 
-    for change, n_asked in ((lambda X: X, 5), (lambda X: (10 * X).round().astype(int), 3), (lambda X: X > 0, 1)):
+    for change, n_asked in ((lambda X: X, 8), (lambda X: (10 * X).round().astype(int), 3), (lambda X: X > 0, 1)):
         asked.clear()
         changed = [Records.from_arrays(change(one.features), one.labels, ids=one.ids) for one in (train, holdout)]
         result = audit(
@@ -632,7 +632,8 @@ def test_numbers_of_endpoints_labels_and_categories_are_not_asked_about_changed(
 
 
 def test_how_records_are_changed() -> None:
-    """Twice hardly, then by a tenth of a deviation or the smallest step, up and down, within the column's range."""
+    """Twice hardly, then by a tenth of a deviation or the smallest step, up and down, within the column's range; and
+    with a number left out, of each column that is not of whole numbers."""
     rng, names = np.random.default_rng(0), ["a", "b", "c", "whole"]
     X = np.column_stack([rng.normal(size=80), rng.choice([0.0, 100.0, 500.0], 80), 1e6 + rng.normal(size=80)])
     table = pd.DataFrame(X, columns=names[:3]).assign(
@@ -646,7 +647,12 @@ def test_how_records_are_changed() -> None:
 
     given = table.assign(y=np.arange(80) % 2)
     audit(model, train=given[:40], holdout=given[40:], target="y", settings=QUICK)
-    own, *changed = [frame for frame in asked if len(frame) == 80][-5:]
+    own, *changed = [frame for frame in asked if len(frame) == 80][-8:]
+    *changed, without_a, without_b, without_c = changed
+    for place, frame in enumerate([without_a, without_b, without_c]):
+        assert frame[names[place]].isna().all()
+        others = [name for name in names if name != names[place]]
+        assert frame[others].equals(own[others])
     assert own.reset_index()[names].equals(table[names])
     moves = [frame[names] - own[names] for frame in changed]
     for size, move in zip((1e-3, 1e-6), moves[:2], strict=True):

@@ -60,7 +60,7 @@ from leakgauge.statistics import (
 )
 from leakgauge.streams import AuditStream
 from leakgauge.training import PredictionTable, SklearnLearner, TorchLearner, plan
-from leakgauge.training.learners import innermost
+from leakgauge.training.learners import innermost, trained
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -424,7 +424,7 @@ def _linear_columns(case: Case, *, learned: bool) -> LinearColumns:
     candidates, counts = case.candidates, case.candidates.schema.n_categories
     columns, read = LinearColumns(candidates.features, counts), None
     with suppress(DataError, ModelError):  # none can be trained, or it does not take them all
-        model = _looked_into(case) if learned else case.what.model
+        model = _of_everyone(case) if learned else case.what.model
         draws = AuditStream.TANGENTS.generator(case.settings.seed)
         read = read_by(model, candidates.features, draws, tangents=learned)
     if read is None:
@@ -436,14 +436,15 @@ def _linear_columns(case: Case, *, learned: bool) -> LinearColumns:
     return replace(columns, tangents=read.tangents)
 
 
-def _looked_into(case: Case) -> Model | None:
-    """The audited model, or one of the learner where there is more to see in it when it is fitted."""
-    model, learner = case.what.model, case.what.learner
-    if hasattr(model, "estimator") or hasattr(model, "tangents") or learner is None:
-        return model
-    trains = innermost(learner)
-    fitted = isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)
-    return case.looked_into if fitted or isinstance(trains, TorchLearner) else model
+def _of_everyone(case: Case) -> Model | None:
+    """A model of the learner that was trained on all candidates, whoever was in the training set.
+
+    ``None`` where there is no more to see in it than in any other.
+    """
+    trains = None if case.what.learner is None else innermost(case.what.learner)
+    if isinstance(trains, TorchLearner) or (isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)):
+        return trained(trains, case.candidates, seed=0).model
+    return None
 
 
 def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:

@@ -167,7 +167,8 @@ def nearby(
     n_all = len(every)
     if model.keeps_values:
         every += [(change, -change) for (change,) in hardly]
-    missing = np.flatnonzero(~whole)[:FEW_MISSING]
+    is_table = everyone.schema.array.shape is None  # nor does an image lack a number
+    missing = np.flatnonzero(~whole)[: FEW_MISSING * is_table]
     every += [(np.where(np.arange(len(columns)) == one, np.nan, 0.0),) for one in missing]
     answered = 0
     for place, changes in enumerate(every):
