@@ -36,7 +36,7 @@ PRODUCTS = PolynomialFeatures(2)
 def read(estimator: Any, y: Any, *, tangents: bool = True) -> Any:
     records = Records.from_arrays(X, y)
     model = wrap(estimator.fit(X, y), records.schema)
-    return read_by(model, records.features, np.random.default_rng(0), tangents=tangents)
+    return read_by(model, records.features, np.random.default_rng(0) if tangents else None)
 
 
 def logistic() -> Any:
@@ -62,7 +62,7 @@ def test_steps_are_found_within_others(name: str) -> None:
     estimator, y = WITHIN[name]
     assert says_more_fitted(estimator)
     found = read(estimator, y)
-    assert found.whole
+    assert not found.beside
     assert found.tangents is None
     n_times = 2 if "vote" in name else 1
     np.testing.assert_allclose(found.columns, np.tile(SAMPLED.fit(X).transform(X), n_times))
@@ -70,7 +70,7 @@ def test_steps_are_found_within_others(name: str) -> None:
 
 def test_what_some_parts_read_of_the_records_themselves_is_left_to_these() -> None:
     found = read(StackingRegressor([("a", make_pipeline(PRODUCTS, Ridge())), ("b", LinearRegression())], cv=2), Y)
-    assert not found.whole
+    assert found.beside
     np.testing.assert_allclose(found.columns, PRODUCTS.fit_transform(X))
 
 
@@ -161,7 +161,7 @@ def test_derivatives_of_a_module() -> None:
     records = Records.from_arrays(X, Z)
     model = wrap_module(module, records.schema)
     draws = np.random.default_rng(0)
-    found = read_by(model, records.features, draws, tangents=True)
+    found = read_by(model, records.features, draws)
     assert found is not None
     assert found.columns is None
     sums = np.random.default_rng(0)
@@ -174,7 +174,7 @@ def test_derivatives_of_a_module() -> None:
             return module(torch.tensor(X)).numpy() @ direction
 
     np.testing.assert_allclose(found.tangents, by_moving(told, weights, 1e-6), atol=1e-6)
-    assert read_by(model, records.features, draws, tangents=False) is None
+    assert read_by(model, records.features) is None
 
 
 def test_a_module_that_keeps_what_it_is_asked_is_left_as_it_was() -> None:
@@ -186,7 +186,7 @@ def test_a_module_that_keeps_what_it_is_asked_is_left_as_it_was() -> None:
             return super().forward(x)
 
     records, module = Records.from_arrays(X, Z), Keeping(4, 3)
-    found = read_by(wrap_module(module, records.schema), records.features, np.random.default_rng(0), tangents=True)
+    found = read_by(wrap_module(module, records.schema), records.features, np.random.default_rng(0))
     assert found is not None
     assert not hasattr(module, "last")
 
@@ -204,4 +204,4 @@ def test_a_module_that_cannot_be_differentiated_says_nothing() -> None:
 
     records = Records.from_arrays(X, Z)
     model = wrap_module(Counting(), records.schema)
-    assert read_by(model, records.features, np.random.default_rng(0), tangents=True) is None
+    assert read_by(model, records.features, np.random.default_rng(0)) is None

@@ -27,6 +27,7 @@ from leakgauge.comparing.stability import exposure, n_top, rank_correlation, top
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.escaping import csv_table, shapes
 from leakgauge.membership import LinearColumns, MembershipAttack, ModelsWithout, everyone_as_target
+from leakgauge.membership.columns import columns_of
 from leakgauge.membership.own import EVERYTHING, OURS, chosen, identity, require_repeatable
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models.sklearn import name_of, refuse_class
@@ -431,6 +432,11 @@ class _Games:
         planned = PlannedWithout.of(self.learner, self.pool, self.pool.units, len(self.pool.units) // 2, self.seed)
         return None if planned is None else planned.train(self.execution)
 
+    @cached_property
+    def columns(self) -> LinearColumns:
+        """What models of the learner read."""
+        return columns_of(self.pool, self.learner, None, self.seed)
+
     def of(self, attack: MembershipAttack) -> _Played | str:
         """What one attack achieves, or why it cannot be played."""
         name = fingerprint(
@@ -458,7 +464,7 @@ class _Games:
             return f"{len(table.failures)} of {len(table)} models could not be trained ({reason})"
         play = partial(
             everyone_as_target, table, self.pool.labels, attack, seed=self.seed, features=self.pool.features,
-            columns=LinearColumns(self.pool.features, self.pool.schema.n_categories),
+            columns=self.columns if attack.reads_features else None,
             models_without=self.models_without if attack.needs_models_without else None,
         )  # fmt: skip
         found = play()

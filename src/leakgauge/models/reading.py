@@ -54,12 +54,12 @@ class Read:
 
     Args:
         columns: what the steps before them make of the records ``[n, e]``; ``None`` where there are no such steps.
-        whole: whether no part reads the records themselves.
+        beside: whether some part reads the records themselves.
         tangents: derivatives of the output of a network by its weights ``[n, w]``; ``None`` where there is none.
     """
 
     columns: Floats | None
-    whole: bool
+    beside: bool
     tangents: Floats | None
 
     __repr__ = shapes
@@ -71,40 +71,39 @@ def says_more_fitted(estimator: Any) -> bool:
     return bool(before) or _is_network(last) or _name(last) in (*ONE, *ALL, *FIRST, *CALIBRATED, *BAGGED)
 
 
-def read_by(model: Any, X: Floats, rng: np.random.Generator, *, tangents: bool) -> Read | None:
+def read_by(model: Any, X: Floats, rng: np.random.Generator | None = None) -> Read | None:
     """What it reads, as far as these are numbers of no more than a few columns; ``None`` where nothing is known of it.
 
     Args:
         model: trained, of scikit-learn or PyTorch.
         X: records ``[n, d]``.
-        rng: draws what is left out where there are too many tangents.
-        tangents: whether these are wanted.
+        rng: draws which tangents are left out where there are too many; without it none is wanted.
     """
-    if tangents and hasattr(model, "tangents"):
+    if rng is not None and hasattr(model, "tangents"):
         with suppress(ModelError):
             moved = model.tangents(X, min(MOST_WEIGHTS, MOST_TANGENTS // max(1, len(X))), rng)
-            return None if moved is None or not np.isfinite(moved).all() else Read(None, False, moved)
+            return None if moved is None or not np.isfinite(moved).all() else Read(None, True, moved)
     if not hasattr(model, "estimator"):
         return None
     estimator, table = model.estimator, model.schema.decode(X)
-    columns, moves, whole = list[Floats](), list[Floats](), True
+    columns, moves, beside = list[Floats](), list[Floats](), False
     try:
         with user_code(name_of(estimator), "transform"), np.errstate(all="ignore"):
             for part, read, made in _last_parts(estimator, own_table(table), made=False):
-                by_weights = tangents and _is_network(part)
-                numbers = _numbers(read, len(X)) if made or by_weights else None
+                network = rng if _is_network(part) else None
+                numbers = _numbers(read, len(X)) if made or network is not None else None
                 if not made:
-                    whole = False
-                elif numbers is not None and not any(numbers is one for one in columns):
+                    beside = True
+                elif numbers is not None:
                     columns.append(numbers)
-                if numbers is not None and by_weights:
-                    moved = _tangents(part, numbers, rng)
+                if numbers is not None and network is not None:
+                    moved = _tangents(part, numbers, network)
                     moves += [moved] if np.isfinite(moved).all() else []
     except ModelError:
         return None
     if not columns and not moves:
         return None
-    return Read(np.hstack(columns) if columns else None, whole, np.hstack(moves) if moves else None)
+    return Read(np.hstack(columns) if columns else None, beside, np.hstack(moves) if moves else None)
 
 
 def _last_parts(estimator: Any, table: Any, *, made: bool) -> Iterator[tuple[Any, Any, bool]]:

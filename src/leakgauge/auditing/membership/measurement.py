@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,19 +25,17 @@ from leakgauge.auditing.membership.result import (
 from leakgauge.auditing.membership.shadows import PerRecord
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.errors import DataError, ModelError
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
-    LinearColumns,
     MembershipAttack,
     MembershipEvidence,
     PopulationRecords,
     left_out_error,
 )
+from leakgauge.membership.columns import columns_of
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.own import require_repeatable
-from leakgauge.models import AnswerKind, Model
-from leakgauge.models.reading import read_by, says_more_fitted
+from leakgauge.models import AnswerKind
 from leakgauge.records import Units
 from leakgauge.statistics import (
     Dependence,
@@ -59,8 +56,7 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import PredictionTable, SklearnLearner, TorchLearner, plan
-from leakgauge.training.learners import innermost, trained
+from leakgauge.training import PredictionTable, plan
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -414,39 +410,6 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
 
-def _linear_columns(case: Case, *, learned: bool) -> LinearColumns:
-    """What a linear model reads of the candidates: their columns, or more that the steps of a pipeline make of these.
-
-    No more are scaled columns, or the categories of a column: such a model has the same numbers as a function. It may
-    be within a search, a vote or the like. Of a network also the derivatives by its weights, in which it is nearly
-    linear.
-    """
-    candidates, counts = case.candidates, case.candidates.schema.n_categories
-    columns, read = LinearColumns(candidates.features, counts), None
-    with suppress(DataError, ModelError):  # none can be trained, or it does not take them all
-        model = _of_everyone(case) if learned else case.what.model
-        draws = AuditStream.TANGENTS.generator(case.settings.seed)
-        read = read_by(model, candidates.features, draws, tangents=learned)
-    if read is None:
-        return columns
-    of_text = counts > len(candidates) / 2
-    made = read.columns
-    if made is not None and made.shape[1] > np.maximum(counts, 1)[~of_text].sum():
-        columns = LinearColumns.numbers(made) if read.whole else columns.beside(made)
-    return replace(columns, tangents=read.tangents)
-
-
-def _of_everyone(case: Case) -> Model | None:
-    """A model of the learner that was trained on all candidates, whoever was in the training set.
-
-    ``None`` where there is no more to see in it than in any other.
-    """
-    trains = None if case.what.learner is None else innermost(case.what.learner)
-    if isinstance(trains, TorchLearner) or (isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)):
-        return trained(trains, case.candidates, seed=0).model
-    return None
-
-
 def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:
     """What the attacker holds.
 
@@ -456,6 +419,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         usual: how far a regressor usually errs on other records, and where that is from.
     """
     settings, known, told = case.settings, case.population, case.learned(case.population_behind)
+    learner, model = (None, case.what.model) if table is None else (case.what.learner, None)
     evidence = MembershipEvidence(
         case.kind,
         case.learned(case.behind),
@@ -471,7 +435,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         copies=case.overlap.copies,
         alike=case.overlap.alike,
         beside=case.beside,
-        columns=_linear_columns(case, learned=table is not None),
+        columns=columns_of(case.candidates, learner, model, settings.seed),
         models_without=None if table is None else case.models_without,
     )
     if case.kind is AnswerKind.PROBABILITIES:

@@ -1,0 +1,52 @@
+"""What a linear model, or a network, of an algorithm reads of the candidates."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from leakgauge.errors import DataError, ModelError
+from leakgauge.membership.evidence import LinearColumns
+from leakgauge.models import Model
+from leakgauge.models.reading import Read, read_by, says_more_fitted
+from leakgauge.records import Records
+from leakgauge.streams import AuditStream
+from leakgauge.training import Learner, SklearnLearner, TorchLearner
+from leakgauge.training.learners import innermost, trained
+
+
+def columns_of(candidates: Records, learner: Learner | None, model: Model | None, seed: int) -> LinearColumns:
+    """Their columns, or more that the steps of a pipeline make of these.
+
+    No more are scaled columns, or the categories of a column: such a model has the same numbers as a function. It may
+    be within a search, a vote or the like. Of a network also the derivatives by its weights, in which it is nearly
+    linear.
+
+    Args:
+        candidates: whoever was in the training set.
+        learner: a model of it is trained on all candidates, if there is more to see in it than in any other.
+        model: looked at without a learner.
+        seed: draws weights of networks.
+    """
+    counts, read = candidates.schema.n_categories, None
+    with suppress(DataError, ModelError):  # none can be trained, or it does not take them all
+        read = _read(candidates, learner, model, seed)
+    columns = LinearColumns(candidates.features, counts)
+    if read is None:
+        return columns
+    made, of_text = read.columns, counts > len(candidates) / 2
+    if made is not None and made.shape[1] > np.maximum(counts, 1)[~of_text].sum():
+        columns = columns.beside(made) if read.beside else LinearColumns.numbers(made)
+    return replace(columns, tangents=read.tangents)
+
+
+def _read(candidates: Records, learner: Learner | None, model: Model | None, seed: int) -> Read | None:
+    if learner is None:
+        return read_by(model, candidates.features)
+    trains = innermost(learner)
+    if isinstance(trains, TorchLearner) or (isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)):
+        fitted = trained(trains, candidates, seed=0).model
+        return read_by(fitted, candidates.features, AuditStream.TANGENTS.generator(seed))
+    return None
