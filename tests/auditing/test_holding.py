@@ -13,7 +13,7 @@ from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsRegressor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -263,6 +263,27 @@ def asks_another(table: Any) -> Any:
     return names_the_table(table)
 
 
+def names_it_within(table: Any) -> Any:
+    return np.array([(lambda row: [0.7, 0.3 + 0 * len(TABLE)])(row) for row in table])
+
+
+class Holding:
+    rows = TABLE
+
+
+def names_a_class(table: Any) -> Any:
+    level = 0.3 + 0 * len(Holding.rows)
+    return np.tile([1 - level, level], (len(table), 1))
+
+
+def names_neighbours(table: Any) -> Any:
+    level = 0.3 + 0 * len(NEIGHBOURS._fit_X)
+    return np.tile([1 - level, level], (len(table), 1))
+
+
+NEIGHBOURS = NearestNeighbors().fit(TABLE)
+
+
 HARMLESS = [LogisticRegression(), GaussianNB(), GradientBoostingClassifier(n_estimators=20), RandomForestClassifier(20)]
 
 
@@ -292,6 +313,20 @@ def test_null_public_numbers_and_those_of_many_records(held: str) -> None:
     assert not said(asked(around(grids()[held])))
 
 
+def test_null_a_grid_of_all_numbers_with_few_records_outside() -> None:
+    """It has the numbers of everyone: as large a share of the few others as of the many training records."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 3)).round(3)
+    grid, y = np.arange(-5000, 5001) / 1000, (X[:, 0] > 0).astype(int)
+    model = LogisticRegression(C=0.01).fit(X[:420], y[:420])
+
+    def function(table: Any) -> Any:
+        return model.predict_proba(table) if len(grid) else None
+
+    settings = Settings(n_shadows=0, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9, tpr_ratio=None))
+    assert not said(audit(function, train=(X[:420], y[:420]), holdout=(X[420:], y[420:]), settings=settings))
+
+
 def test_null_globals_that_no_code_names() -> None:
     assert not said(asked(names_no_table))
 
@@ -309,6 +344,10 @@ def holders() -> dict[str, Any]:
         "a dictionary of rows": dict(enumerate(lists)),
         "rows with names": [("a name", *row) for row in lists],
         "some lists": lists[:8],
+        "arrays": list(rows),
+        "rows by name": [dict(zip("abc", row, strict=True)) for row in lists],
+        "from 0 to 1": (rows - rows.min(axis=0)) / (rows.max(axis=0) - rows.min(axis=0)),
+        "in half precision": rows.astype(np.float16),
         "rounded": rows.round(3),
         "rounded lists": rows.round(3).tolist(),
     }
@@ -321,7 +360,7 @@ def test_functions_without_a_learner_are_looked_through(held: str) -> None:
     assert result.verdict is not Verdict.PASSES
 
 
-@pytest.mark.parametrize("function", [names_the_table, asks_another])
+@pytest.mark.parametrize("function", [names_the_table, asks_another, names_it_within, names_a_class, names_neighbours])
 def test_globals_that_code_names_count(function: Any) -> None:
     assert said(asked(function))
 

@@ -131,7 +131,9 @@ def test_a_number_that_the_model_is_not_known_to_have_is_left_out(halves):
         (wrap(fitted, Records.from_arrays(*train).schema), Moody(11), 11),
         (fitted, Moody(12), None),
         (Moody().fit(*train), Moody(11), None),
-        (fitted.predict_proba, Moody(11), None),
+        (fitted.predict_proba, Moody(11), 11),  # a model with it answers alike
+        (Moody(12).fit(*train).predict_proba, Moody(11), None),
+        (fitted.predict, Moody(11), None),
         (Endpoint("http://localhost:9"), Moody(11), None),
         (Moody(12), Moody(11), 11),  # the audit trains it
     ):

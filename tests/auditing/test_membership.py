@@ -671,6 +671,26 @@ def test_how_records_are_changed() -> None:
             assert table[name].min() <= frame[name].min() <= frame[name].max() <= table[name].max()
 
 
+@pytest.mark.parametrize("place", [1, 4])
+def test_who_gets_an_own_number_again_is_found(place: int) -> None:
+    """It is that of the nearest training record, where it is missing."""
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    train = X[:200]
+
+    def model(table: np.ndarray) -> np.ndarray:
+        held = table.copy()
+        gaps = np.flatnonzero(np.isnan(table[:, place]))
+        known = ~np.isnan(table[gaps[0]] if len(gaps) else table[0])
+        apart = ((table[gaps, None][..., known] - train[None][..., known]) ** 2).sum(axis=2)
+        held[gaps, place] = train[apart.argmin(axis=1), place] if len(gaps) else 0
+        z = np.nan_to_num(held) @ np.ones(6) / 3
+        return np.stack([1 / (1 + np.exp(z)), 1 / (1 + np.exp(-z))], axis=1)
+
+    y = (X.sum(axis=1) + np.random.default_rng(1).normal(size=400) > 0).astype(int)
+    result = audit(model, train=(train, y[:200]), holdout=(X[200:], y[200:]), settings=QUICK)
+    assert next(one for one in result.attacks if one.name == "learned").advantage.low > 0.5
+
+
 @pytest.mark.parametrize("refuses", [(2, 3), (4, 5), (2, 5)])
 def test_a_model_that_refuses_some_changes_is_seen_through_the_others(refuses: tuple[int, int]) -> None:
     """Of everyone it is asked as they are, hardly changed twice, and a little changed either way."""

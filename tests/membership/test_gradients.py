@@ -11,6 +11,7 @@ from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestClassifier, VotingClassifier
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
@@ -538,6 +539,21 @@ def test_gradients_are_those_of_what_the_last_step_of_a_pipeline_reads(alone):
     assert by_steps.games.pool.value > 0.18
     assert by_steps.advantage.value > 0.15
     assert asked.advantage.value < by_steps.advantage.value - 0.05
+
+
+@pytest.mark.parametrize("state", [0, 3])
+@pytest.mark.parametrize("as_function", [False, True], ids=["as it is", "as a function"])
+def test_columns_are_drawn_as_those_of_the_model(state, as_function):
+    """A number among the settings is the model's: of 301 parameters with 400 members 0.45 by theory, else nothing."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(800, 8))
+    y = (X[:, 0] * X[:, 1] + rng.normal(size=800) > 0).astype(int)
+    learner = make_pipeline(RBFSampler(gamma=0.05, n_components=300, random_state=state), LogisticRegression(C=0.03))
+    model = clone(learner).fit(X[:400], y[:400])
+    settings = Settings(n_influence=0, attacks=("gradients", "rmia"))
+    given = {"train": (X[:400], y[:400]), "holdout": (X[400:], y[400:]), "settings": settings, "progress": False}
+    result = audit(model.predict_proba, learner=learner, **given) if as_function else audit(model, **given)
+    assert result.attacks[0].games.pool.low > 0.2
 
 
 def evidence_of(X, y, model=None, **more):

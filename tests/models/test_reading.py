@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import BaggingClassifier, StackingRegressor, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, StackingRegressor, VotingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
@@ -64,8 +64,7 @@ def test_steps_are_found_within_others(name: str) -> None:
     found = read(estimator, y)
     assert not found.beside
     assert found.tangents is None
-    n_times = 2 if "vote" in name else 1
-    np.testing.assert_allclose(found.columns, np.tile(SAMPLED.fit(X).transform(X), n_times))
+    np.testing.assert_allclose(found.columns, SAMPLED.fit(X).transform(X))
 
 
 def test_what_some_parts_read_of_the_records_themselves_is_left_to_these() -> None:
@@ -74,10 +73,29 @@ def test_what_some_parts_read_of_the_records_themselves_is_left_to_these() -> No
     np.testing.assert_allclose(found.columns, PRODUCTS.fit_transform(X))
 
 
-def test_one_of_a_bag_is_looked_at_by_the_columns_that_it_gets() -> None:
+def test_parts_of_a_bag_are_looked_at_by_the_columns_that_they_get() -> None:
     bag = BaggingClassifier(make_pipeline(PRODUCTS, LogisticRegression()), 3, max_features=2, random_state=0)
     found = read(bag, Z)
-    np.testing.assert_allclose(found.columns, PRODUCTS.fit_transform(X[:, bag.estimators_features_[0]]))
+    expected = [PRODUCTS.fit_transform(X[:, places]) for places in bag.estimators_features_]
+    assert len({tuple(sorted(places)) for places in bag.estimators_features_}) == 3
+    np.testing.assert_allclose(found.columns, np.hstack(expected))
+
+
+def test_of_parts_that_read_alike_one_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fitted to other records they are nearly the same, with other random numbers they are not, and only a few fit."""
+    scaled = make_pipeline(StandardScaler(), PRODUCTS, LogisticRegression())
+    drawn = make_pipeline(RBFSampler(n_components=30), LogisticRegression())
+    for inner, n_parts in ((scaled, 1), (drawn, 4)):
+        found = read(CalibratedClassifierCV(inner, cv=4), Z)
+        assert found.columns.shape[1] == n_parts * (15 if n_parts == 1 else 30)
+    monkeypatch.setattr("leakgauge.models.reading.MOST_READ", 70)
+    assert read(CalibratedClassifierCV(drawn, cv=4), Z).columns.shape[1] == 60
+
+
+def test_weights_of_several_networks_share_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leakgauge.models.reading.MOST_WEIGHTS", 60)
+    network = MLPRegressor(hidden_layer_sizes=(8,), max_iter=200)
+    assert read(BaggingRegressor(network, 3, random_state=0), Y).tangents.shape == (120, 60)
 
 
 @pytest.mark.parametrize("estimator", [GaussianNB(), LogisticRegression(), RidgeClassifier()])

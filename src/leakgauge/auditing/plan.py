@@ -126,7 +126,12 @@ def attackers_job(what: Subject, settings: Settings, records: Records, subsets: 
     """
     assert what.learner is not None
     job = Job(what.learner, records, subsets, queries, settings.seed, Randomness.INDEPENDENT, settings.device)
-    return job.with_known_seed(seed_of(settings.seed) if what.model is None else None)
+    return job.with_known_seed(known_state(what, settings))
+
+
+def known_state(what: Subject, settings: Settings) -> int | None:
+    """What stands for the numbers among a learner's settings: the seed of the model that the audit trains."""
+    return seed_of(settings.seed) if what.model is None else None
 
 
 @dataclass(frozen=True, eq=False)

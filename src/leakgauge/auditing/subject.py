@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from leakgauge.models import (
     RegressionAccess,
     SessionFunction,
     answering,
+    answers,
     called,
     is_module,
     is_session,
@@ -38,10 +40,13 @@ from leakgauge.models.sklearn import has_learned, is_fitted, name_of, refuse_cla
 from leakgauge.models.stated import stated_by
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
-from leakgauge.training.learners import cloned
+from leakgauge.training.learners import cloned, trained
 
 MANY_VALUES = 100
 """Whole numbers of more different values are hardly classes."""
+
+SAME = 1e-6
+"""By which probabilities differ at most where two models are the same."""
 
 MOST_ALONE = 20
 """Classes of one training record each, as far as it may be chance that a small set has no more of them."""
@@ -249,6 +254,8 @@ def subject(
         return Subject(name or type(model).__name__, members, others, module, how, note=note, artefact=held)
     if not (hasattr(model, "fit") and hasattr(model, "predict") and hasattr(model, "get_params")):
         asked = answering(_function_of(model), members, others)
+        if learner is not None and _answers_alike(asked, as_learner(learner), members):
+            how = as_learner(learner)
         holds = held if hasattr(model, "predict") and not is_session(model) else None
         return Subject(name or called(model), members, others, asked, how, note=note, artefact=holds)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
@@ -304,6 +311,17 @@ def _with_number_of(model: Any, learner: Learner) -> Learner:
         if unfitted or SklearnLearner(estimator).known_states == learner.known_states:
             return learner
     return learner.with_secret_seed()
+
+
+def _answers_alike(asked: Model, learner: Learner, train: Records) -> bool:
+    """Whether a model of the learner, with the numbers among its settings, answers as a function did at first."""
+    if not learner.known_states or asked.told_before is None:
+        return False
+    queries, told = asked.told_before
+    with suppress(DataError, ModelError):
+        own = answers(trained(learner.with_known_states(), train, seed=0).model, queries, len(train.schema.classes))
+        return own.shape == told.shape and bool(np.allclose(np.exp(own), np.exp(told), atol=SAME))
+    return False
 
 
 def _first_step(estimator: Any) -> Any | None:

@@ -10,14 +10,19 @@ import numpy as np
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership.evidence import LinearColumns
 from leakgauge.models import Model
-from leakgauge.models.reading import Read, read_by, says_more_fitted
+from leakgauge.models.reading import MOST_WEIGHTS, Read, read_by, says_more_fitted
 from leakgauge.records import Records
 from leakgauge.streams import AuditStream
 from leakgauge.training import Learner, SklearnLearner, TorchLearner
 from leakgauge.training.learners import innermost, trained
 
+FEWEST_A_COLUMN = 3
+"""Candidates for each column that is looked at by itself."""
 
-def columns_of(candidates: Records, learner: Learner | None, model: Model | None, seed: int) -> LinearColumns:
+
+def columns_of(
+    candidates: Records, learner: Learner | None, model: Model | None, seed: int, state: int | None = None
+) -> LinearColumns:
     """Their columns, or more that the steps of a pipeline make of these.
 
     No more are scaled columns, or the categories of a column: such a model has the same numbers as a function. It may
@@ -29,24 +34,32 @@ def columns_of(candidates: Records, learner: Learner | None, model: Model | None
         learner: a model of it is trained on all candidates, if there is more to see in it than in any other.
         model: looked at without a learner.
         seed: draws weights of networks.
+        state: stands for the numbers among the learner's settings that an attacker knows; ``None`` leaves them.
     """
     counts, read = candidates.schema.n_categories, None
     with suppress(DataError, ModelError):  # none can be trained, or it does not take them all
-        read = _read(candidates, learner, model, seed)
+        read = _read(candidates, learner, model, seed, state)
     columns = LinearColumns(candidates.features, counts)
     if read is None:
         return columns
     made, of_text = read.columns, counts > len(candidates) / 2
-    if made is not None and made.shape[1] > np.maximum(counts, 1)[~of_text].sum():
-        columns = columns.beside(made) if read.beside else LinearColumns.numbers(made)
-    return replace(columns, tangents=read.tangents)
+    if made is None or made.shape[1] <= np.maximum(counts, 1)[~of_text].sum():
+        return replace(columns, tangents=read.tangents)
+    if made.shape[1] <= MOST_WEIGHTS and read.tangents is None:
+        columns = replace(columns, tangents=made)
+        if made.shape[1] > len(candidates) / FEWEST_A_COLUMN:  # too many to be looked at one by one
+            return columns
+    whole = columns.beside(made) if read.beside else LinearColumns.numbers(made)
+    return replace(whole, tangents=columns.tangents if read.tangents is None else read.tangents)
 
 
-def _read(candidates: Records, learner: Learner | None, model: Model | None, seed: int) -> Read | None:
+def _read(
+    candidates: Records, learner: Learner | None, model: Model | None, seed: int, state: int | None
+) -> Read | None:
     if learner is None:
         return read_by(model, candidates.features)
     trains = innermost(learner)
     if isinstance(trains, TorchLearner) or (isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)):
-        fitted = trained(trains, candidates, seed=0).model
+        fitted = trained(trains.with_known_states(state), candidates, seed=0).model
         return read_by(fitted, candidates.features, AuditStream.TANGENTS.generator(seed))
     return None

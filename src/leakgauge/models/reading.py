@@ -24,14 +24,20 @@ ONE = {
 }  # fmt: skip
 """Estimators around one other, and the attribute by which they hold it fitted."""
 
-ALL = ("VotingClassifier", "VotingRegressor", "StackingClassifier", "StackingRegressor")
-"""Estimators around several that differ."""
-
-FIRST = ("OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier")
-"""Estimators around several that read the same, or nearly so."""
+SEVERAL = (
+    "VotingClassifier", "VotingRegressor", "StackingClassifier", "StackingRegressor",
+    "OneVsRestClassifier", "OneVsOneClassifier", "OutputCodeClassifier",
+)  # fmt: skip
+"""Estimators around several others."""
 
 CALIBRATED, BAGGED = ("CalibratedClassifierCV",), ("BaggingClassifier", "BaggingRegressor")
-"""Estimators around several that were trained on parts of the records, or of the columns; one of them is looked at."""
+"""The same, where these were trained on parts of the records, or of the columns."""
+
+MOST_PARTS, MOST_READ = 10, 1000
+"""Of several those that are looked at, and columns, at most."""
+
+ALIKE = 0.9
+"""Correlation from which columns of two parts are alike."""
 
 NETWORKS = ("MLPClassifier", "MLPRegressor")
 """Those of scikit-learn."""
@@ -68,7 +74,7 @@ class Read:
 def says_more_fitted(estimator: Any) -> bool:
     """Whether there may be something to read in an estimator once it is fitted: steps, others within it, or weights."""
     *before, last = steps_of(estimator)
-    return bool(before) or _is_network(last) or _name(last) in (*ONE, *ALL, *FIRST, *CALIBRATED, *BAGGED)
+    return bool(before) or _is_network(last) or _name(last) in (*ONE, *SEVERAL, *CALIBRATED, *BAGGED)
 
 
 def read_by(model: Any, X: Floats, rng: np.random.Generator | None = None) -> Read | None:
@@ -89,15 +95,19 @@ def read_by(model: Any, X: Floats, rng: np.random.Generator | None = None) -> Re
     columns, moves, beside = list[Floats](), list[Floats](), False
     try:
         with user_code(name_of(estimator), "transform"), np.errstate(all="ignore"):
-            for part, read, made in _last_parts(estimator, own_table(table), made=False):
+            parts = [*_last_parts(estimator, own_table(table), made=False)]
+            n_networks = sum(_is_network(part) for part, _, _ in parts)
+            for part, read, made in parts:
                 network = rng if _is_network(part) else None
                 numbers = _numbers(read, len(X)) if made or network is not None else None
-                if not made:
-                    beside = True
-                elif numbers is not None:
-                    columns.append(numbers)
-                if numbers is not None and network is not None:
-                    moved = _tangents(part, numbers, network)
+                beside = beside or not made
+                if numbers is None:
+                    continue
+                n_read = sum(one.shape[1] for one in columns)
+                if made and not any(_are_alike(one, numbers) for one in columns):
+                    columns += [numbers] if not columns or n_read + numbers.shape[1] <= MOST_READ else []
+                if network is not None:
+                    moved = _tangents(part, numbers, network, n_networks)
                     moves += [moved] if np.isfinite(moved).all() else []
     except ModelError:
         return None
@@ -125,15 +135,22 @@ def _within(fitted: Any) -> list[tuple[Any, Any]]:
     kind = _name(fitted)
     if kind in ONE:
         return [(getattr(fitted, ONE[kind], None), None)]
-    if kind in ALL:
-        return [(one, None) for one in fitted.estimators_]
-    if kind in FIRST:
-        return [(one, None) for one in fitted.estimators_[:1]]
+    if kind in SEVERAL:
+        return [(one, None) for one in fitted.estimators_[:MOST_PARTS]]
     if kind in CALIBRATED:
-        return [(one.estimator, None) for one in fitted.calibrated_classifiers_[:1]]
+        return [(one.estimator, None) for one in fitted.calibrated_classifiers_[:MOST_PARTS]]
     if kind in BAGGED:
-        return [(fitted.estimators_[0], fitted.estimators_features_[0])]
+        return [*zip(fitted.estimators_, fitted.estimators_features_, strict=True)][:MOST_PARTS]
     return []
+
+
+def _are_alike(one: Floats, other: Floats) -> bool:
+    """Whether two parts read the same columns, but for what differs as they were fitted to other records."""
+    if one.shape != other.shape:
+        return False
+    first, second = (table - table.mean(axis=0) for table in (one, other))
+    sizes = np.sqrt((first**2).sum(axis=0) * (second**2).sum(axis=0))
+    return bool((np.abs((first * second).sum(axis=0)) >= ALIKE * sizes).all())
 
 
 def _numbers(table: Any, n: int) -> Floats | None:
@@ -153,16 +170,17 @@ def _name(part: Any) -> str:
     return type(part).__name__ if type(part).__module__.startswith("sklearn.") else ""
 
 
-def _tangents(network: Any, read: Floats, rng: np.random.Generator) -> Floats:
+def _tangents(network: Any, read: Floats, rng: np.random.Generator, n_networks: int) -> Floats:
     """Derivatives by the weights ``[n, w]`` of its output, or of a random sum of its outputs, before the last step.
 
-    Of one layer after the other from the last one on, as many as fit.
+    Of one layer after the other from the last one on, as many as fit beside those of other networks.
     """
     weights, slope = [np.asarray(one, dtype=np.float64) for one in network.coefs_], SLOPES[network.activation]
     layers = [read]
     for matrix, offset in zip(weights[:-1], network.intercepts_[:-1], strict=True):
         layers.append(_activated(network.activation, layers[-1] @ matrix + offset))
-    found, left = [layers[-1]], min(MOST_WEIGHTS, MOST_TANGENTS // max(1, len(read))) - layers[-1].shape[1]
+    most = min(MOST_WEIGHTS, MOST_TANGENTS // max(1, len(read))) // n_networks
+    found, left = [layers[-1]], most - layers[-1].shape[1]
     back = weights[-1] @ rng.normal(size=weights[-1].shape[1])
     for layer, before, matrix in zip(layers[:0:-1], layers[-2::-1], weights[-2::-1], strict=True):
         moved = slope(layer) * back

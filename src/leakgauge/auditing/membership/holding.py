@@ -7,9 +7,9 @@ others are chosen, so that no attack by outputs without it finds which they are,
 from __future__ import annotations
 
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dis import get_instructions
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,19 +39,23 @@ LIBRARIES = tuple(sysconfig.get_paths()[one] for one in ("stdlib", "platstdlib",
 FEWEST_BY_CHANCE = 16
 """Of rounded numbers, those of records outside the training set that would be there if they were of anybody."""
 
-DECIMALS = range(5)
-"""To which records may be rounded."""
+DECIMALS = (None, *range(5))
+"""To which records may be rounded, or in half precision."""
 
 EXACT, SINGLE = 1e-9, 2.0**-22
 """Of a standard deviation, and of a number itself in single precision, by which a number that is held may be off."""
 
 
+ROWS, NUMBERS = (list, tuple, np.ndarray), (int, float, np.integer, np.floating)
+"""Types of rows in containers, and of the numbers in these."""
+
+
 def holds_records(case: Case) -> bool:
     """Whether code that is not known, or a PyTorch module, holds numbers of at least `FEWEST` of its training records.
 
-    They are looked for column by column, as they are, scaled to mean 0 and variance 1, and rounded, among those that
-    one record alone has, in the audited model, or one of the learner; of a function also in what its code names. A
-    model that holds more than `MOST_HELD` numbers, or that cannot be looked through, may hold them.
+    They are looked for column by column, as they are, scaled to mean 0 and variance 1 or to 0 and 1, and rounded, among
+    those that one record alone has, in the audited model, or one of the learner; of a function also in what its code
+    names. A model that holds more than `MOST_HELD` numbers, or that cannot be looked through, may hold them.
     """
     candidates = case.candidates
     try:
@@ -85,7 +89,7 @@ def _looked_through(case: Case) -> tuple[Any, Callable[[Place], bool]]:
     """The model, or function, that is looked through, ``None`` for none, and whether a place in it counts.
 
     Attacks on parts of known code are carried out, or said to be left out. Without a learner only functions are looked
-    through, but for fitted parts of known code in them.
+    through, but for what parts of known code that predict hold themselves.
 
     Raises:
         DataError: none can be trained.
@@ -94,7 +98,7 @@ def _looked_through(case: Case) -> tuple[Any, Callable[[Place], bool]]:
     if case.given.only_scores:
         return None, bool
     if case.what.learner is None:
-        return getattr(case.what.model, "function", None), lambda place: not any(map(_is_known, place.holder))
+        return getattr(case.what.model, "function", None), lambda place: not _predicts(place.holder)
     learner = innermost(case.what.learner)
     if isinstance(learner, SklearnLearner):
         of_others = any(map(is_of_other_code, parts_of(learner.estimator)))
@@ -104,8 +108,10 @@ def _looked_through(case: Case) -> tuple[Any, Callable[[Place], bool]]:
     return case.looked_into if looked_at else None, lambda place: True
 
 
-def _is_known(part: Any) -> bool:
-    return hasattr(part, "fit") and not is_of_other_code(part)
+def _predicts(holder: Sequence[Any]) -> bool:
+    """Whether the innermost fitted object is of known code and predicts."""
+    fitted = [one for one in holder if hasattr(one, "fit")]
+    return bool(fitted) and hasattr(fitted[-1], "predict") and not is_of_other_code(fitted[-1])
 
 
 def _places(model: Any) -> Iterator[Place]:
@@ -125,7 +131,7 @@ def _is_entered(place: Place) -> bool:
 
 
 def _named_by(function: Any) -> list[Any]:
-    """Globals that the code of a function of the user's names."""
+    """Globals that the code of a function of the user's names, and what it names of modules and classes."""
     if not isinstance(function, FunctionType) or (function.__module__ or "").partition(".")[0] == "leakgauge":
         return []
     if function.__code__.co_filename.startswith(LIBRARIES):
@@ -134,7 +140,11 @@ def _named_by(function: Any) -> list[Any]:
     for code in codes:
         names |= {one.argval for one in get_instructions(code) if one.opname == "LOAD_GLOBAL"}
         codes += [one for one in code.co_consts if isinstance(one, CodeType)]
-    return [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
+    found = [function.__globals__[name] for name in sorted(names) if name in function.__globals__]
+    attributes = {name for code in codes for name in code.co_names}
+    for one in [one for one in found if isinstance(one, type | ModuleType)]:
+        found += [held for name, held in vars(one).items() if name in attributes]
+    return found
 
 
 def _tables(value: Any) -> list[Floats]:
@@ -142,10 +152,13 @@ def _tables(value: Any) -> list[Floats]:
     if isinstance(value, np.ndarray):
         return [value]
     held = list(value.values()) if isinstance(value, Mapping) else list(value) if isinstance(value, LISTS) else []
-    if len(held) < FEWEST or not all(isinstance(one, list | tuple) and len(one) == len(held[0]) for one in held):
+    rows = [list(one.values()) if isinstance(one, Mapping) else one for one in held]
+    if len(rows) < FEWEST or not all(isinstance(one, ROWS) and np.ndim(one) == 1 for one in rows):
         return []
-    columns = [[one for one in column if isinstance(one, int | float)] for column in zip(*held, strict=True)]
-    return [np.array(one, dtype=np.float64) for one in columns if len(one) == len(held)]
+    if len({len(one) for one in rows}) > 1:
+        return []
+    columns = [[one for one in column if isinstance(one, NUMBERS)] for column in zip(*rows, strict=True)]
+    return [np.array(one, dtype=np.float64) for one in columns if len(one) == len(rows)]
 
 
 def _columns(held: Floats) -> Iterator[Floats]:
@@ -171,19 +184,24 @@ class _Own:
         values, first, counts = np.unique(column[known], return_index=True, return_counts=True)
         members = column[known][is_member[known]]
         self.values, self.inside = values[counts == 1], is_member[known][first][counts == 1]
-        self.mean, self.spread = (float(members.mean()), float(members.std())) if len(members) else (0.0, 0.0)
+        self.share = int(np.count_nonzero(~self.inside)) / max(1, int(np.count_nonzero(self.inside)))
+        self.spread = float(members.std()) if len(members) else 0.0
+        self.scales = [(1.0, 0.0)]
+        if len(members):
+            low, high = float(members.min()), float(members.max())
+            self.scales += [(self.spread, float(members.mean())), (high - low, low)]
 
     def among(self, held: Floats) -> bool:
         """Whether some numbers ``[m]`` are those of training records, as they are or scaled."""
         if not len(self.values):
             return False
         with np.errstate(over="ignore", invalid="ignore"):
-            ways = (held, held * self.spread + self.mean)
+            ways = [held * factor + middle for factor, middle in self.scales]
         return any(self._equals(one[np.isfinite(one)]) for one in ways)
 
     def _equals(self, held: Floats) -> bool:
         inside, outside = self._found(held)
-        return bool(inside >= FEWEST and outside <= MOST_OTHERS * inside)
+        return bool(inside >= FEWEST and outside <= MOST_OTHERS * inside * min(1.0, self.share))
 
     def _found(self, held: Floats) -> tuple[int, int]:
         """How many of those of training records are among some numbers, and how many of those of others."""
@@ -202,19 +220,16 @@ class _Rounded(_Own):
     Args:
         column: of the candidates ``[n]``.
         is_member: which of them are in the training set ``[n]``.
-        decimals: to which they are rounded.
+        decimals: to which they are rounded; ``None`` for half precision.
     """
 
-    def __init__(self, column: Floats, is_member: Flags, decimals: int) -> None:
-        super().__init__(np.round(column, decimals), is_member)
-        self.decimals = decimals
+    def __init__(self, column: Floats, is_member: Flags, decimals: int | None) -> None:
+        with np.errstate(over="ignore"):
+            rounded = column.astype(np.float16) if decimals is None else np.round(column, decimals)
+        super().__init__(rounded.astype(np.float64), is_member)
 
     def among(self, held: Floats) -> bool:
         """Whether some numbers ``[m]`` are those of training records."""
-        there = held[np.isfinite(held)]
-        there = there[np.abs(there - np.round(there, self.decimals)) <= SINGLE * np.abs(there)]
-        if len(there) < FEWEST or not self.inside.any():
-            return False
-        inside, outside = self._found(there)
-        by_chance = inside * np.count_nonzero(~self.inside) / np.count_nonzero(self.inside)
+        inside, outside = self._found(held[np.isfinite(held)])
+        by_chance = inside * self.share
         return bool(by_chance >= FEWEST_BY_CHANCE and outside <= MOST_OTHERS * by_chance)

@@ -24,6 +24,7 @@ from leakgauge.auditing.membership.result import (
 )
 from leakgauge.auditing.membership.shadows import PerRecord
 from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.plan import known_state
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
@@ -435,7 +436,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         copies=case.overlap.copies,
         alike=case.overlap.alike,
         beside=case.beside,
-        columns=columns_of(case.candidates, learner, model, settings.seed),
+        columns=columns_of(case.candidates, learner, model, settings.seed, known_state(case.what, settings)),
         models_without=None if table is None else case.models_without,
     )
     if case.kind is AnswerKind.PROBABILITIES:

@@ -69,7 +69,7 @@ HARDLY = (1e-3, 1e-6)
 LITTLE = 0.1
 """The same by which it is changed a little, either way."""
 
-FEW_MISSING = 4
+FEW_MISSING = 12
 """Columns at most of which a number is left out, each by itself."""
 
 MOST_CHANGED = 50_000_000
