@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
@@ -256,7 +257,7 @@ class SklearnLearner(Learner):
         self._seeded = sorted(name for name in parameters if name == "random_state" or name.endswith("__random_state"))
         parts = [self.estimator, *parameters.values()]
         self._imputes = any("Imputer" in type(part).__name__ for part in parts)
-        self._by_name = any(map(_selects_by_name, parts))
+        self._by_name, self._fits_several = any(map(_selects_by_name, parts)), any(map(_fits_several, parts))
 
     @property
     def name(self) -> str:
@@ -277,7 +278,8 @@ class SklearnLearner(Learner):
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         with user_code(self.name, f"fit on {len(records)} records{self._likely_causes(records, X)}"):
             estimator = self.unfitted(seed)
-            fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
+            with _global_numbers(seed) if self._drawn_apart else nullcontext():
+                fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
 
     def unfitted(self, seed: int | None) -> Any:
@@ -285,7 +287,7 @@ class SklearnLearner(Learner):
         from sklearn.base import clone
 
         estimator = clone(self.estimator)
-        if seed is not None and (names := self._to_seed):
+        if seed is not None and (names := set(self._to_seed) - set(self._drawn_apart)):
             estimator.set_params(**dict.fromkeys(names, seed % 2**32))
         return estimator.set_params(**_one_thread_each(estimator))
 
@@ -301,6 +303,23 @@ class SklearnLearner(Learner):
             return self._seeded
         parameters = self.estimator.get_params()
         return [name for name in self._seeded if not isinstance(parameters[name], Integral)]
+
+    @property
+    def _drawn_apart(self) -> list[str]:
+        """Of these those without a number, of parts that another fits several times, or beside others: each draws anew.
+
+        With one number for all of them they would be more alike than those of the released model.
+        """
+        if not self._fits_several:
+            return []
+        parameters = self.estimator.get_params()
+
+        def stands_within(name: str) -> bool:
+            parts = name.split("__")[:-1]
+            around = [self.estimator, *(parameters.get("__".join(parts[: i + 1])) for i in range(len(parts) - 1))]
+            return bool(parts) and any(_fits_several(one) for one in around)
+
+        return [name for name in self._to_seed if parameters[name] is None and stands_within(name)]
 
     @property
     def input_range(self) -> tuple[Floats, Floats] | None:
@@ -705,6 +724,31 @@ OWN_THREADS = ("xgboost", "lightgbm", "catboost")
 
 THREAD_COUNTS = ("n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "thread_count")
 """What their parameter is called; CatBoost alone tells of it only where it was set."""
+
+
+FITTING_SEVERAL = (
+    "CalibratedClassifierCV", "ClassifierChain", "MultiOutputClassifier", "MultiOutputRegressor", "OneVsOneClassifier",
+    "OneVsRestClassifier", "OutputCodeClassifier", "RegressorChain", "StackingClassifier", "StackingRegressor",
+    "VotingClassifier", "VotingRegressor",
+)  # fmt: skip
+"""scikit-learn's estimators that fit several others, and give none of them a random number."""
+
+
+def _fits_several(estimator: Any) -> bool:
+    return type(estimator).__module__.startswith("sklearn.") and type(estimator).__name__ in FITTING_SEVERAL
+
+
+@contextmanager
+def _global_numbers(seed: int | None) -> Iterator[None]:
+    """With NumPy's global random numbers, from which parts without a number draw, from a seed on; then as before."""
+    before = np.random.get_state()  # noqa: NPY002
+    if seed is not None:
+        np.random.seed(seed % 2**32)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        if seed is not None:
+            np.random.set_state(before)  # noqa: NPY002
 
 
 def _one_thread_each(estimator: Any) -> dict[str, int]:

@@ -1,0 +1,50 @@
+"""Estimators that fit others several times: each of these draws as it does in the user's hands."""
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import StackingClassifier, VotingClassifier
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+
+from leakgauge.records import Records
+from leakgauge.training import SklearnLearner
+
+
+@pytest.mark.parametrize("outer", ["calibrated", "voting", "stacking", "one against the rest"])
+def test_parts_that_are_fitted_several_times_draw_anew_each_time(outer):
+    """As those of a model do whose ``random_state`` is ``None``; by the seed alone, and others draw as before."""
+    inner = make_pipeline(RBFSampler(n_components=5), LogisticRegression())
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y = np.arange(90) % 3
+    estimator = {
+        "calibrated": CalibratedClassifierCV(inner, cv=3),
+        "voting": VotingClassifier([("a", inner), ("b", inner)], voting="soft"),
+        "stacking": StackingClassifier([("a", inner), ("b", inner)], cv=3),
+        "one against the rest": OneVsRestClassifier(inner),
+    }[outer]
+    learner, records = SklearnLearner(estimator), Records.from_arrays(X, y)
+    np.random.seed(5)  # noqa: NPY002
+    before = np.random.get_state()[1]  # noqa: NPY002
+
+    def weights(seed):
+        fitted = learner.fit(records, seed=seed).model.estimator
+        parts = getattr(fitted, "calibrated_classifiers_", None) or fitted.estimators_
+        return np.stack([getattr(one, "estimator", one)[0].random_weights_ for one in parts])
+
+    first = weights(1)
+    assert all(not np.allclose(one, first[0]) for one in first[1:])
+    np.testing.assert_array_equal(weights(1), first)
+    assert not np.allclose(weights(2), first)
+    np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_parts_with_a_number_keep_what_they_have_in_common():
+    inner = make_pipeline(RBFSampler(n_components=5, random_state=7), LogisticRegression())
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    learner = SklearnLearner(CalibratedClassifierCV(inner, cv=3))
+    fitted = learner.fit(Records.from_arrays(X, np.arange(90) % 2), seed=3).model.estimator
+    first, *others = (one.estimator[0].random_weights_ for one in fitted.calibrated_classifiers_)
+    assert all(np.array_equal(one, first) for one in others)
