@@ -1,5 +1,7 @@
 """Estimators that fit others several times: each of these draws as it does in the user's hands."""
 
+import copy
+
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
@@ -11,6 +13,16 @@ from sklearn.pipeline import make_pipeline
 
 from leakgauge.records import Records
 from leakgauge.training import SklearnLearner
+from leakgauge.training.learners import _DrawnAnew
+
+
+def test_each_copy_draws_other_numbers_and_the_same_again():
+    first, again = (_DrawnAnew(3, 0) for _ in range(2))
+    copies = [copy.deepcopy(first) for _ in range(3)] + [copy.deepcopy(copy.deepcopy(again))]
+    drawn = [one.random_sample() for one in (first, *copies)]
+    assert len(set(drawn)) == 5
+    assert again.random_sample() == drawn[0]
+    assert copy.deepcopy(again).random_sample() == drawn[2]
 
 
 @pytest.mark.parametrize("outer", ["calibrated", "voting", "stacking", "one against the rest"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,7 +17,7 @@ from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import Model, Release, answers, kind_of, wrap
 from leakgauge.models.sklearn import fit, name_of, predicts_by_other_code, refuse_class, steps_of
-from leakgauge.streams import AuditStream, Retraining, generator_of
+from leakgauge.streams import AuditStream, Retraining, generator_of, seed_of
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.threads import one_thread
 
@@ -278,8 +277,7 @@ class SklearnLearner(Learner):
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         with user_code(self.name, f"fit on {len(records)} records{self._likely_causes(records, X)}"):
             estimator = self.unfitted(seed)
-            with _global_numbers(seed) if self._drawn_apart else nullcontext():
-                fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
+            fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
 
     def unfitted(self, seed: int | None) -> Any:
@@ -287,8 +285,9 @@ class SklearnLearner(Learner):
         from sklearn.base import clone
 
         estimator = clone(self.estimator)
-        if seed is not None and (names := set(self._to_seed) - set(self._drawn_apart)):
-            estimator.set_params(**dict.fromkeys(names, seed % 2**32))
+        if seed is not None and (names := self._to_seed):
+            apart = {name: _DrawnAnew(seed % 2**32, place) for place, name in enumerate(self._drawn_apart)}
+            estimator.set_params(**dict.fromkeys(names, seed % 2**32) | apart)
         return estimator.set_params(**_one_thread_each(estimator))
 
     def state_of_last(self, seed: int) -> int:
@@ -306,9 +305,9 @@ class SklearnLearner(Learner):
 
     @property
     def _drawn_apart(self) -> list[str]:
-        """Of these those without a number, of parts that another fits several times, or beside others: each draws anew.
+        """Of these those without a number, of parts of scikit-learn that another fits several times.
 
-        With one number for all of them they would be more alike than those of the released model.
+        With one number for all of them they would be more alike than those of the released model: each draws anew.
         """
         if not self._fits_several:
             return []
@@ -317,7 +316,8 @@ class SklearnLearner(Learner):
         def stands_within(name: str) -> bool:
             parts = name.split("__")[:-1]
             around = [self.estimator, *(parameters.get("__".join(parts[: i + 1])) for i in range(len(parts) - 1))]
-            return bool(parts) and any(_fits_several(one) for one in around)
+            ours = bool(parts) and type(parameters["__".join(parts)]).__module__.startswith("sklearn.")
+            return ours and any(_fits_several(one) for one in around)
 
         return [name for name in self._to_seed if parameters[name] is None and stands_within(name)]
 
@@ -738,17 +738,20 @@ def _fits_several(estimator: Any) -> bool:
     return type(estimator).__module__.startswith("sklearn.") and type(estimator).__name__ in FITTING_SEVERAL
 
 
-@contextmanager
-def _global_numbers(seed: int | None) -> Iterator[None]:
-    """With NumPy's global random numbers, from which parts without a number draw, from a seed on; then as before."""
-    before = np.random.get_state()  # noqa: NPY002
-    if seed is not None:
-        np.random.seed(seed % 2**32)  # noqa: NPY002
-    try:
-        yield
-    finally:
-        if seed is not None:
-            np.random.set_state(before)  # noqa: NPY002
+class _DrawnAnew(np.random.RandomState):
+    """Random numbers of which each copy has others, as parts without a number have that are copied to be fitted.
+
+    Args:
+        places: the seed, and where it is used.
+    """
+
+    def __init__(self, *places: int) -> None:
+        super().__init__(seed_of(*places))
+        self.places, self.n_copies = places, 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _DrawnAnew:
+        self.n_copies += 1
+        return _DrawnAnew(*self.places, self.n_copies)
 
 
 def _one_thread_each(estimator: Any) -> dict[str, int]:
