@@ -304,6 +304,7 @@ def grids() -> dict[str, Any]:
         "rounded quantiles": np.quantile(X[:N], np.linspace(0.013, 0.987, 90), axis=0).round(2),
         "rounded means": [[float(one) for one in part.mean(axis=0).round(2)] for part in np.array_split(X[:N], 20)],
         "others": np.random.default_rng(1).normal(size=(2000, 3)).round(3),
+        "very many": np.random.default_rng(2).normal(size=(100_000, 3)),
         "other rows": [tuple(row) for row in X[N:].tolist()],
     }
 

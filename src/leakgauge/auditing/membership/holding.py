@@ -36,8 +36,9 @@ MOST_OTHERS = 0.25
 LIBRARIES = tuple(sysconfig.get_paths()[one] for one in ("stdlib", "platstdlib", "purelib", "platlib"))
 """Where code lies that names no table of the user's."""
 
-FEWEST_BY_CHANCE = 16
-"""Of rounded numbers, those of records outside the training set that would be there if they were of anybody."""
+FEWEST_BY_CHANCE, MOST_ROUNDED = 24, 1 / 16
+"""Of rounded numbers, those of records outside the training set that would be there if they were of anybody, and the
+share of these that is there at most: very many numbers are compared."""
 
 DECIMALS = (None, *range(5))
 """To which records may be rounded, or in half precision."""
@@ -45,6 +46,8 @@ DECIMALS = (None, *range(5))
 EXACT, SINGLE = 1e-9, 2.0**-22
 """Of a standard deviation, and of a number itself in single precision, by which a number that is held may be off."""
 
+BESIDE = (-9, -6, -3, 3, 6, 9)
+"""What a number is moved by, in units of this, to see how many are there by chance."""
 
 ROWS, NUMBERS = (list, tuple, np.ndarray), (int, float, np.integer, np.floating)
 """Types of rows in containers, and of the numbers in these."""
@@ -162,13 +165,15 @@ def _tables(value: Any) -> list[Floats]:
 
 
 def _columns(held: Floats) -> Iterator[Floats]:
-    """Numbers that may be of one column, ``[m]`` each."""
+    """Different numbers that may be of one column, ``[m]`` each and ascending."""
     if held.ndim and held.dtype.kind in "iuf":
         with np.errstate(all="ignore"):  # of bytes that stand for no numbers
             wide = held.reshape(len(held), -1).astype(np.float64) if len(held) else held.reshape(0, 1)
         long = wide.T if wide.shape[1] <= len(wide) else wide
-        if long.shape[1] >= FEWEST:
-            yield from long
+        for one in long if long.shape[1] >= FEWEST else ():
+            different = np.unique(one[np.isfinite(one)])
+            if len(different) >= FEWEST:
+                yield different
 
 
 class _Own:
@@ -182,35 +187,43 @@ class _Own:
     def __init__(self, column: Floats, is_member: Flags) -> None:
         known = np.flatnonzero(np.isfinite(column))
         values, first, counts = np.unique(column[known], return_index=True, return_counts=True)
-        members = column[known][is_member[known]]
         self.values, self.inside = values[counts == 1], is_member[known][first][counts == 1]
         self.share = int(np.count_nonzero(~self.inside)) / max(1, int(np.count_nonzero(self.inside)))
-        self.spread = float(members.std()) if len(members) else 0.0
-        self.scales = [(1.0, 0.0)]
-        if len(members):
-            low, high = float(members.min()), float(members.max())
-            self.scales += [(self.spread, float(members.mean())), (high - low, low)]
+        self.members = column[known][is_member[known]]
 
     def among(self, held: Floats) -> bool:
-        """Whether some numbers ``[m]`` are those of training records, as they are or scaled."""
-        if not len(self.values):
+        """Whether some numbers ``[m]``, ascending, are those of training records, as they are or scaled."""
+        if not len(self.values) or not len(self.members):
             return False
-        with np.errstate(over="ignore", invalid="ignore"):
-            ways = [held * factor + middle for factor, middle in self.scales]
-        return any(self._equals(one[np.isfinite(one)]) for one in ways)
+        low, high = float(self.members.min()), float(self.members.max())
+        scales = [(1.0, 0.0), (float(self.members.std()), float(self.members.mean())), (high - low, low)]
+        return any(self._scaled(held, *one) for one in scales if one[0] > 0)
 
-    def _equals(self, held: Floats) -> bool:
-        inside, outside = self._found(held)
-        return bool(inside >= FEWEST and outside <= MOST_OTHERS * inside * min(1.0, self.share))
+    def _scaled(self, held: Floats, factor: float, middle: float) -> bool:
+        inside, outside = self.found(held, factor, middle)
+        if inside < FEWEST or outside > MOST_OTHERS * inside * min(1.0, self.share):
+            return False
+        beside = [
+            self.found(held, factor, middle, beside)[0] for beside in BESIDE
+        ]  # of very many numbers some are there
+        return bool(np.mean(beside) <= MOST_OTHERS * inside)
 
-    def _found(self, held: Floats) -> tuple[int, int]:
-        """How many of those of training records are among some numbers, and how many of those of others."""
-        held = np.unique(held)
-        if len(held) < FEWEST:
-            return 0, 0
-        place = np.clip(np.searchsorted(held, self.values), 1, len(held) - 1)
-        apart = np.minimum(np.abs(held[place] - self.values), np.abs(held[place - 1] - self.values))
-        same = apart <= np.maximum(EXACT * self.spread, SINGLE * np.abs(self.values))
+    def found(self, held: Floats, factor: float = 1.0, middle: float = 0.0, beside: float = 0.0) -> tuple[int, int]:
+        """How many of those of training records are among some numbers, and how many of those of others.
+
+        Args:
+            held: numbers, ascending ``[m]``.
+            factor: by which they may be scaled, and
+            middle: what is taken off before.
+            beside: how far from the records' own numbers, in units of what they may be off.
+        """
+        values = (self.values - middle) / factor
+        off = np.maximum(EXACT * float(self.members.std()), SINGLE * np.abs(self.values)) / factor
+        off = np.maximum(off, SINGLE * np.abs(values))
+        values += beside * off
+        place = np.clip(np.searchsorted(held, values), 1, len(held) - 1)
+        apart = np.minimum(np.abs(held[place] - values), np.abs(held[place - 1] - values))
+        same = apart <= off
         return int(np.count_nonzero(same & self.inside)), int(np.count_nonzero(same & ~self.inside))
 
 
@@ -229,7 +242,9 @@ class _Rounded(_Own):
         super().__init__(rounded.astype(np.float64), is_member)
 
     def among(self, held: Floats) -> bool:
-        """Whether some numbers ``[m]`` are those of training records."""
-        inside, outside = self._found(held[np.isfinite(held)])
+        """Whether some numbers ``[m]``, ascending, are those of training records."""
+        if not len(self.values) or not len(self.members):
+            return False
+        inside, outside = self.found(held)
         by_chance = inside * self.share
-        return bool(by_chance >= FEWEST_BY_CHANCE and outside <= MOST_OTHERS * by_chance)
+        return bool(by_chance >= FEWEST_BY_CHANCE and outside <= MOST_ROUNDED * by_chance)
