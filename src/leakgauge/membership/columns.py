@@ -10,7 +10,7 @@ import numpy as np
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership.evidence import LinearColumns
 from leakgauge.models import Model
-from leakgauge.models.reading import MOST_WEIGHTS, Read, read_by, says_more_fitted
+from leakgauge.models.reading import MOST_TANGENTS, MOST_WEIGHTS, Read, read_by, says_more_fitted
 from leakgauge.records import Records
 from leakgauge.streams import AuditStream
 from leakgauge.training import Learner, SklearnLearner, TorchLearner
@@ -45,7 +45,7 @@ def columns_of(
     made, of_text = read.columns, counts > len(candidates) / 2
     if made is None or made.shape[1] <= np.maximum(counts, 1)[~of_text].sum():
         return replace(columns, tangents=read.tangents)
-    if made.shape[1] <= MOST_WEIGHTS and read.tangents is None:
+    if made.shape[1] <= MOST_WEIGHTS and made.size <= MOST_TANGENTS and read.tangents is None:
         columns = replace(columns, tangents=made)
         if made.shape[1] > len(candidates) / FEWEST_A_COLUMN:  # too many to be looked at one by one
             return columns

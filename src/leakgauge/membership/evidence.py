@@ -51,7 +51,8 @@ class LinearColumns:
     Args:
         values: numbers, and codes of categories, ``[n, e]``; NaN is missing.
         n_categories: of each column, 0 for numbers ``[e]``.
-        tangents: derivatives of a network's output by its weights, ``[n, w]``; ``None`` of other models.
+        tangents: what is looked at in its principal directions: derivatives of a network's output by its weights, or
+            more columns than can be looked at one by one, ``[n, w]``; ``None`` for nothing.
     """
 
     values: Floats

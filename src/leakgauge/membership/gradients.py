@@ -20,7 +20,8 @@ columns that were scaled moves with the standard deviations of the training reco
 it. Without shadow models u is minus the mean gradient, less what penalties explain of it.
 
 Of a model that is not linear this is the linear part. With shadow models it is also tried with steps and squares of
-numbers and products of up to five columns, in which a forest or boosting of few levels is nearly linear: u then follows
+numbers and products of up to five columns, in which a forest or boosting of few levels is nearly linear, and with the
+principal directions of a network's derivatives by its weights, in which it is, or of very many columns: u then follows
 from how far the mean gradient, alone or with weights, is from that of shadow models, and gradients vary as those of the
 mean of these. Taken is that by which members of shadow models are known best.
 
