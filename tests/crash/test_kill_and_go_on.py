@@ -154,12 +154,12 @@ def undisturbed(folder: Path) -> Path:
     """The folder after an audit that nothing happened to."""
     code, said = finish(folder, "undisturbed")
     assert code in (0, 1, 3), said
-    # The audited model, asked about everybody; another, asked about new values; the shadow models; the same model,
-    # asked about its members; one without each member, after one to see how long that takes, and without each
-    # candidate; one that is looked into; and both sorts again, to search for other queries about those with the
-    # largest PDTP.
+    # The audited model, asked about everybody; the same, asked about them changed; another, asked about new values; the
+    # shadow models; the same model, asked about its members; one without each member, after one to see how long that
+    # takes, and without each candidate; one that is looked into; and both sorts again, to search for other queries
+    # about those with the largest PDTP.
     n_without = N_TRAIN + N_TRAIN + N_HOLDOUT
-    assert trained(folder, "undisturbed") == 1 + 1 + N_SHADOWS + 1 + 1 + n_without + 1 + 1 + N_SEARCHED
+    assert trained(folder, "undisturbed") == 1 + 1 + 1 + N_SHADOWS + 1 + 1 + n_without + 1 + 1 + N_SEARCHED
     assert litter(folder, "undisturbed") == []
     return folder
 
