@@ -10,18 +10,25 @@ import pytest
 from scipy.special import ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingRegressor, RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.pipeline import make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 from leakgauge import Settings, audit, audit_scores
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.membership import ATTACKS, LinearColumns, MembershipEvidence, everyone_as_target, gradients
+from leakgauge.membership.columns import columns_of
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import PredictionTable, SklearnLearner, balanced_subsets, train_many
@@ -539,6 +546,19 @@ def test_gradients_are_those_of_what_the_last_step_of_a_pipeline_reads(alone):
     assert by_steps.games.pool.value > 0.18
     assert by_steps.advantage.value > 0.15
     assert asked.advantage.value < by_steps.advantage.value - 0.05
+
+
+def test_many_columns_with_gaps_have_no_principal_directions():
+    """Steps pass the gaps on, and more columns than there were: each is looked at by itself, with the mean in a gap."""
+    X, y = drawn(200, 4, 5)
+    X[::7, 1] = np.nan
+    twice = make_union(FunctionTransformer(), FunctionTransformer())
+    model = make_pipeline(twice, HistGradientBoostingClassifier(max_iter=2))
+    found = columns_of(Records.from_arrays(X, y), SklearnLearner(model), None, 0)
+    assert found.tangents is None
+    np.testing.assert_array_equal(found.values, np.hstack([X, X]))
+    whole = columns_of(Records.from_arrays(np.nan_to_num(X), y), SklearnLearner(model), None, 0)
+    np.testing.assert_array_equal(whole.tangents, np.nan_to_num(np.hstack([X, X])))
 
 
 @pytest.mark.parametrize("state", [0, 3])

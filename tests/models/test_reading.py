@@ -170,6 +170,8 @@ def test_some_of_many_weights_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.columns is None
     assert found.tangents.shape == (120, 25)
     assert read(network, Y, tangents=False) is None
+    monkeypatch.setattr("leakgauge.models.reading.MOST_WEIGHTS", 5)  # fewer than a layer has
+    assert read(network, Y).tangents.shape == (120, 5)
 
 
 def test_derivatives_of_a_module() -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.defences.mip.parameters import Estimator, LinearClassifier, reaching_last
 from leakgauge.errors import ModelError
+from leakgauge.models.activations import activated, slopes
 from leakgauge.models.sklearn import last_step
 
 if TYPE_CHECKING:
@@ -119,11 +120,11 @@ class Dense:
         """What goes into each layer, the errors of what comes out, and the squared lengths of the gradients ``[b]``."""
         given = [inputs]
         for layer in weights[:-1]:
-            given.append(self.extended(_activated(self.activation, given[-1] @ layer)))
+            given.append(self.extended(activated(self.activation, given[-1] @ layer)))
         errors = [_probabilities(given[-1] @ weights[-1]) - targets]
         for layer, before in zip(weights[:0:-1], given[:0:-1], strict=True):
             width = len(layer) - self.constants
-            errors.append(errors[-1] @ layer[:width].T * _slopes(self.activation, before[:, :width]))
+            errors.append(errors[-1] @ layer[:width].T * slopes(self.activation, before[:, :width]))
         errors.reverse()
         squares = np.sum([_squares(a) * _squares(e) for a, e in zip(given, errors, strict=True)], axis=0)
         return given, errors, squares
@@ -187,33 +188,6 @@ def _probabilities(scores: Floats) -> Floats:
     from scipy.special import expit, softmax
 
     return np.asarray(expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1))
-
-
-def _activated(activation: str, values: Floats) -> Floats:
-    match activation:
-        case "relu":
-            return np.maximum(values, 0.0)
-        case "tanh":
-            return np.tanh(values)
-        case "logistic":
-            from scipy.special import expit
-
-            return np.asarray(expit(values))
-        case _:
-            return values
-
-
-def _slopes(activation: str, activated: Floats) -> Floats:
-    """Derivatives of an activation function where it has these values."""
-    match activation:
-        case "relu":
-            return (activated > 0).astype(np.float64)
-        case "tanh":
-            return 1 - activated**2
-        case "logistic":
-            return activated * (1 - activated)
-        case _:
-            return np.ones_like(activated)
 
 
 class Regression(LinearClassifier):

@@ -45,7 +45,8 @@ def columns_of(
     made, of_text = read.columns, counts > len(candidates) / 2
     if made is None or made.shape[1] <= np.maximum(counts, 1)[~of_text].sum():
         return replace(columns, tangents=read.tangents)
-    if made.shape[1] <= MOST_WEIGHTS and made.size <= MOST_TANGENTS and read.tangents is None:
+    fits = made.shape[1] <= MOST_WEIGHTS and made.size <= MOST_TANGENTS and bool(np.isfinite(made).all())
+    if fits and read.tangents is None:
         columns = replace(columns, tangents=made)
         if made.shape[1] > len(candidates) / FEWEST_A_COLUMN:  # too many to be looked at one by one
             return columns

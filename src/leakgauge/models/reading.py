@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +13,7 @@ from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models.access import own_table
+from leakgauge.models.activations import ACTIVATIONS, activated, slopes
 from leakgauge.models.sklearn import MOST_LAST_NUMBERS, name_of, steps_of
 
 ONE = {
@@ -41,14 +42,6 @@ ALIKE = 0.9
 
 NETWORKS = ("MLPClassifier", "MLPRegressor")
 """Those of scikit-learn."""
-
-SLOPES: dict[str, Callable[[Floats], Floats]] = {
-    "identity": np.ones_like,
-    "logistic": lambda a: a * (1 - a),
-    "tanh": lambda a: 1 - a**2,
-    "relu": lambda a: (a > 0).astype(np.float64),
-}
-"""Of the activations of scikit-learn's networks, by their values."""
 
 MOST_TANGENTS, MOST_WEIGHTS = 20_000_000, 2000
 """Numbers of tangents that are held, and weights by which they are, at most."""
@@ -162,7 +155,7 @@ def _numbers(table: Any, n: int) -> Floats | None:
 
 
 def _is_network(part: Any) -> bool:
-    return _name(part) in NETWORKS and part.activation in SLOPES
+    return _name(part) in NETWORKS and part.activation in ACTIVATIONS
 
 
 def _name(part: Any) -> str:
@@ -175,29 +168,19 @@ def _tangents(network: Any, read: Floats, rng: np.random.Generator, n_networks: 
 
     Of one layer after the other from the last one on, as many as fit beside those of other networks.
     """
-    weights, slope = [np.asarray(one, dtype=np.float64) for one in network.coefs_], SLOPES[network.activation]
+    weights = [np.asarray(one, dtype=np.float64) for one in network.coefs_]
     layers = [read]
     for matrix, offset in zip(weights[:-1], network.intercepts_[:-1], strict=True):
-        layers.append(_activated(network.activation, layers[-1] @ matrix + offset))
+        layers.append(activated(network.activation, layers[-1] @ matrix + offset))
     most = min(MOST_WEIGHTS, MOST_TANGENTS // max(1, len(read))) // n_networks
     found, left = [layers[-1]], most - layers[-1].shape[1]
     back = weights[-1] @ rng.normal(size=weights[-1].shape[1])
     for layer, before, matrix in zip(layers[:0:-1], layers[-2::-1], weights[-2::-1], strict=True):
-        moved = slope(layer) * back
+        moved = slopes(network.activation, layer) * back
         n_pairs = before.shape[1] * moved.shape[1]
         pairs = np.sort(rng.permutation(n_pairs)[: max(0, left - moved.shape[1])])
         found += [moved, before[:, pairs // moved.shape[1]] * moved[:, pairs % moved.shape[1]]]
         left -= moved.shape[1] + len(pairs)
         back = moved @ matrix.T
-    return np.hstack(found)
-
-
-def _activated(kind: str, numbers: Floats) -> Floats:
-    match kind:
-        case "relu":
-            return np.maximum(numbers, 0.0)
-        case "tanh":
-            return np.tanh(numbers)
-        case "logistic":
-            return np.asarray(1 / (1 + np.exp(-numbers)))
-    return numbers
+    whole = np.hstack(found)  # more where layers are wide
+    return whole if whole.shape[1] <= most else whole[:, np.sort(rng.permutation(whole.shape[1])[:most])]

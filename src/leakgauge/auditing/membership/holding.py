@@ -47,7 +47,7 @@ EXACT, SINGLE = 1e-9, 2.0**-22
 """Of a standard deviation, and of a number itself in single precision, by which a number that is held may be off."""
 
 BESIDE = (-9, -6, -3, 3, 6, 9)
-"""What a number is moved by, in units of this, to see how many are there by chance."""
+"""What a number is moved by, in units of what it may be off, to see how many are there by chance."""
 
 ROWS, NUMBERS = (list, tuple, np.ndarray), (int, float, np.integer, np.floating)
 """Types of rows in containers, and of the numbers in these."""
@@ -203,9 +203,8 @@ class _Own:
         inside, outside = self.found(held, factor, middle)
         if inside < FEWEST or outside > MOST_OTHERS * inside * min(1.0, self.share):
             return False
-        beside = [
-            self.found(held, factor, middle, beside)[0] for beside in BESIDE
-        ]  # of very many numbers some are there
+        # Of very many numbers some are those of anybody by chance, and as many beside them.
+        beside = [self.found(held, factor, middle, beside)[0] for beside in BESIDE]
         return bool(np.mean(beside) <= MOST_OTHERS * inside)
 
     def found(self, held: Floats, factor: float = 1.0, middle: float = 0.0, beside: float = 0.0) -> tuple[int, int]:
