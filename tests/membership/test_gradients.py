@@ -358,6 +358,34 @@ def test_the_slow_twin_of_products_and_steps():
     assert np.median(likeness) < 0.97
 
 
+@pytest.mark.parametrize(("n_classes", "at_once"), [(2, 10**6), (3, 10**6), (3, 1000)])
+def test_the_slow_twin_of_lengths_of_gradients(n_classes, at_once, monkeypatch):
+    """Of one record after the other, where others than one half are members: by the likelihood ratio that is written
+    down."""
+    monkeypatch.setattr(gradients, "NUMBERS_AT_ONCE", at_once)
+    rng = np.random.default_rng(n_classes)
+    X, logits = rng.normal(size=(90, 3)), rng.normal(size=(90, n_classes))
+    logs, y = logits - np.logaddexp.reduce(logits, axis=1, keepdims=True), rng.integers(0, n_classes, 90)
+    evidence = MembershipEvidence(AnswerKind.PROBABILITIES, logs, y, features=X)
+    of_all, told = gradients._Gradients(evidence), gradients._Told.of(AnswerKind.PROBABILITIES, logs, y)
+    errors = told.errors(slice(None))
+    variation = gradients._Variation.of([of_all.by(rng.normal(0.2, 1.0, size=errors.shape))])
+    known, factors = of_all.known([told])[0][0], rng.normal(size=(gradients.N_KINDS, gradients.N_KNOWN))
+    relation = gradients._Relation(factors, 0.7, 0.0, variation, of_all.lengths(variation))
+    sought = relation.of(of_all.kinds, known)
+    inverse = variation.solved(np.eye(len(sought)))
+    along, length = [], []
+    for record, error in zip(X, errors, strict=True):
+        column = np.concatenate([[1.0], (record - X.mean(axis=0)) / X.std(axis=0)])
+        gradient = np.array([one * other for one in column for other in error])
+        along.append(sought @ inverse @ gradient)
+        length.append((gradient - variation.middle) @ inverse @ (gradient - variation.middle))
+    assert np.std(length) > 0.1 * np.mean(length)
+    for share in (0.2, 0.5):
+        twin = np.array(along) - np.mean(along) - 0.7 * (1 - 2 * share) / (2 * 90 * share) * np.array(length)
+        assert gradients._judged(of_all, relation, told, share, known) == pytest.approx(twin, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("model", "least"),
     [

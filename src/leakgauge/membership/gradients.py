@@ -40,7 +40,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -524,10 +524,26 @@ class _Gradients:
         return np.asarray((self._held[:, :, None] * errors[:, None, :]).reshape(self.n, -1))
 
     def along(self, errors: Floats, direction: Floats) -> Floats:
-        """The same along a direction ``[p * k]``, less their mean ``[n]``."""
+        """The same along a direction ``[p * k]``: ``[n]``."""
         assert self._held is not None
-        found = ((self._held @ direction.reshape(len(self.kinds), -1)) * errors).sum(axis=1)
-        return np.asarray(found - found.mean())
+        return np.asarray(((self._held @ direction.reshape(len(self.kinds), -1)) * errors).sum(axis=1))
+
+    def lengths(self, variation: _Variation) -> Floats:
+        """Of columns by the inverse of the covariance, for each pair of outputs ``[n, k, k]``.
+
+        Times the errors they are those of gradients.
+        """
+        assert self._held is not None
+        k = self.n_outputs
+        inverse = variation.solved(np.eye(len(variation.middle))).reshape(len(self.kinds), k, -1, k)
+        found = np.empty((self.n, k, k))
+        for one, other in product(range(k), repeat=2):
+            for start in range(0, self.n, self.size):
+                held = self._held[start : start + self.size]
+                found[start : start + self.size, one, other] = np.einsum(
+                    "ij,ij->i", held @ inverse[:, one, :, other], held
+                )
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -571,13 +587,15 @@ class _Relation:
         factors: of what is known, for each kind of column ``[kinds, N_KNOWN]``.
         share: of what is sought that follows, in [0, 1].
         usual: what is known of a model, on average ``[N_KNOWN, p, k]``, where it is that which tells nothing.
-        variation: of gradients of all models, where it is not looked at for each.
+        variation: of gradients of all models, where it is not looked at for each, and
+        lengths: of columns by it, for each pair of outputs ``[n, k, k]``.
     """
 
     factors: Floats
     share: float
     usual: Floats | float = 0.0
     variation: _Variation | None = None
+    lengths: Floats | None = None
 
     __repr__ = shapes
 
@@ -648,9 +666,11 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
                 known, sought = wider.known(told, members)
                 usual = known.mean(axis=0)
                 variation = _Variation.of([wider.by(np.mean([one.errors(slice(None)) for one in told], axis=0))])
+                lengths = wider.lengths(variation)
                 for n_used in (1, 2):
                     used = (known - usual) * (np.arange(N_KNOWN) < n_used)[:, None, None]
-                    other = replace(_Relation.learned(wider.kinds, used, sought), usual=usual, variation=variation)
+                    other = _Relation.learned(wider.kinds, used, sought)
+                    other = replace(other, usual=usual, variation=variation, lengths=lengths)
                     by_other = _told_apart(wider, other, told, members, known)
                     more = by_other - advantages
                     if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
@@ -685,9 +705,12 @@ def _judged(
     if relation.variation is not None:
         errors, variation = told.errors(slice(None)), relation.variation
         along = gradients.along(errors, variation.solved(relation.of(gradients.kinds, known)))
+        along -= along.mean()
         if shift:
-            centred = gradients.by(errors) - variation.middle
-            along -= shift * np.einsum("ij,ij->i", centred, variation.solved(centred))
+            assert relation.lengths is not None
+            middle = variation.solved(variation.middle)
+            along -= shift * np.einsum("ik,il,ikl->i", errors, errors, relation.lengths)
+            along += shift * (2 * gradients.along(errors, middle) - variation.middle @ middle)
         return along
     scaled = relation.scaled(gradients.kinds, known)
     few = gradients.n * scaled.size <= NUMBERS_AT_ONCE
