@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import BaggingClassifier, BaggingRegressor, StackingRegressor, VotingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
@@ -16,10 +17,10 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
 
 from leakgauge.models import wrap
-from leakgauge.models.reading import read_by, says_more_fitted
+from leakgauge.models.reading import last_columns, read_by, says_more_fitted
 from leakgauge.models.torch import wrap_module
 from leakgauge.records import Records
 
@@ -225,3 +226,46 @@ def test_a_module_that_cannot_be_differentiated_says_nothing() -> None:
     records = Records.from_arrays(X, Z)
     model = wrap_module(Counting(), records.schema)
     assert read_by(model, records.features, np.random.default_rng(0)) is None
+
+
+class Counting(GaussianNB):
+    """Reads text."""
+
+    def fit(self, X, y):
+        return super().fit(np.ones((len(X), 1)), y[: len(X)])
+
+
+def table_of(n=40):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"size": rng.normal(size=n), "colour": rng.choice(["red", "blue", "green"], n)})
+    return Records.from_frame(frame.assign(ill=rng.choice(["no", "yes"], n)), target="ill"), frame
+
+
+def last_columns_of(model: Any, records: Records, frame: pd.DataFrame) -> Any:
+    return last_columns(model.fit(frame, np.array(records.schema.classes)[records.labels]), records)
+
+
+def test_what_the_last_step_reads():
+    """Sparse matrices as dense ones, of pipelines in pipelines too, and past steps that do nothing or draw records."""
+    records, frame = table_of()
+    encoder = make_column_transformer((OneHotEncoder(), ["colour"]), remainder="passthrough", sparse_threshold=1.0)
+    inner = make_pipeline(StandardScaler(with_mean=False), "passthrough", LogisticRegression())
+    found = last_columns_of(make_pipeline(encoder, inner), records, frame)
+    encoded = encoder.fit_transform(frame)
+    encoded = encoded.toarray() if hasattr(encoded, "toarray") else encoded
+    np.testing.assert_allclose(found, StandardScaler(with_mean=False).fit_transform(encoded.astype(float)))
+    assert found.dtype == np.float64
+
+
+def test_what_no_step_makes_or_is_too_much_is_not_known(monkeypatch):
+    records, frame = table_of()
+    numbers = Records.from_arrays(frame[["size"]].to_numpy(), records.labels)
+    assert last_columns(GaussianNB().fit(numbers.features, numbers.labels), numbers) is None
+    scaled = make_pipeline(StandardScaler(), GaussianNB()).fit(numbers.features, numbers.labels)
+    assert last_columns(scaled, numbers).shape == (40, 1)
+    monkeypatch.setattr("leakgauge.models.reading.MOST_NUMBERS", 39)
+    assert last_columns(scaled, numbers) is None
+    words = make_pipeline(FunctionTransformer(lambda table: table.astype(str)), Counting())
+    assert last_columns_of(words, records, frame) is None  # text
+    fewer = make_pipeline(FunctionTransformer(lambda table: table[["size", "size"]].iloc[:-1]), Counting())
+    assert last_columns_of(fewer, records, frame) is None  # not one row for each record

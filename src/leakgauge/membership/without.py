@@ -39,7 +39,8 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.evidence import ModelsWithout
 from leakgauge.models.access import own_table
-from leakgauge.models.sklearn import parts_of, predicts_by_other_code, steps_of, tree_parts, wrap
+from leakgauge.models.reading import last_columns
+from leakgauge.models.sklearn import parts_of, predicts_by_other_code, steps_of, tree_parts
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
@@ -528,7 +529,7 @@ def _inner(estimator: Any, fitted: Any, records: Records) -> Iterator[tuple[Any,
     """The models within another, not fitted and fitted (or ``None``), and what they are trained on."""
     *before, last = steps_of(estimator)
     if before:
-        values = wrap(fitted, records.schema).last_columns(records.features)
+        values = last_columns(fitted, records)
         if values is not None and np.isfinite(values).all():
             schema = records.schema
             labels = schema.decode_labels(records.labels)

@@ -53,13 +53,6 @@ class Queried:
         """Whether a part of it keeps values of its training records, which answers to changed records may show."""
         return False
 
-    def last_columns(self, X: Floats) -> Floats | None:
-        """What the last part of the model reads of the queries ``X [m, d]``, ``[m, e]``, where others make it first.
-
-        ``None`` where there is no such part, or it is not known.
-        """
-        return None
-
     def afresh(self) -> Self:
         """The same model, whose answers are not those that are kept of earlier queries."""
         return self

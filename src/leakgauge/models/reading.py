@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,8 @@ from leakgauge.errors import ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models.access import own_table
 from leakgauge.models.activations import ACTIVATIONS, activated, slopes
-from leakgauge.models.sklearn import MOST_LAST_NUMBERS, name_of, steps_of
+from leakgauge.models.sklearn import name_of, steps_of
+from leakgauge.records import Records
 
 ONE = {
     "GridSearchCV": "best_estimator_", "RandomizedSearchCV": "best_estimator_",
@@ -43,6 +44,9 @@ ALIKE = 0.9
 NETWORKS = ("MLPClassifier", "MLPRegressor")
 """Those of scikit-learn."""
 
+MOST_NUMBERS = 50_000_000
+"""Numbers that a part reads, at most, where they are to be held."""
+
 MOST_TANGENTS, MOST_WEIGHTS = 20_000_000, 2000
 """Numbers of tangents that are held, and weights by which they are, at most."""
 
@@ -68,6 +72,18 @@ def says_more_fitted(estimator: Any) -> bool:
     """Whether there may be something to read in an estimator once it is fitted: steps, others within it, or weights."""
     *before, last = steps_of(estimator)
     return bool(before) or _is_network(last) or _name(last) in (*ONE, *SEVERAL, *CALIBRATED, *BAGGED)
+
+
+def last_columns(pipeline: Any, records: Records) -> Floats | None:
+    """What the last step of a fitted pipeline reads of some records ``[n, e]``, as far as these are numbers.
+
+    ``None`` where there are no steps before it, or more numbers than are held.
+    """
+    *before, _ = steps_of(pipeline)
+    if not before:
+        return None
+    with user_code(name_of(pipeline), "transform"):
+        return _numbers(_through(before, own_table(records.schema.decode(records.features))), len(records))
 
 
 def read_by(model: Any, X: Floats, rng: np.random.Generator | None = None) -> Read | None:
@@ -112,15 +128,25 @@ def read_by(model: Any, X: Floats, rng: np.random.Generator | None = None) -> Re
 def _last_parts(estimator: Any, table: Any, *, made: bool) -> Iterator[tuple[Any, Any, bool]]:
     """The estimators that predict, what each of them reads, and whether a step made it."""
     *before, last = steps_of(estimator)
-    for step in before:
-        if hasattr(step, "transform"):  # neither "passthrough" nor a step that draws records in training
-            table, made = step.transform(table), True
+    table, made = _through(before, table), made or any(map(_transforms, before))
     inner = _within(last)
     if not inner:
         yield last, table, made
     for part, places in inner:
         if hasattr(part, "predict"):  # a vote may drop some
             yield from _last_parts(part, table if places is None else np.asarray(table)[:, places], made=made)
+
+
+def _through(steps: Iterable[Any], table: Any) -> Any:
+    """What steps make of a table."""
+    for step in filter(_transforms, steps):
+        table = step.transform(table)
+    return table
+
+
+def _transforms(step: Any) -> bool:
+    """Whether it is neither "passthrough" nor a step that draws records in training."""
+    return hasattr(step, "transform")
 
 
 def _within(fitted: Any) -> list[tuple[Any, Any]]:
@@ -148,7 +174,7 @@ def _are_alike(one: Floats, other: Floats) -> bool:
 
 def _numbers(table: Any, n: int) -> Floats | None:
     """A table as an array ``[n, e]``, if it is one of numbers."""
-    if getattr(table, "ndim", 0) != 2 or table.shape[0] != n or n * table.shape[1] > MOST_LAST_NUMBERS:
+    if getattr(table, "ndim", 0) != 2 or table.shape[0] != n or n * table.shape[1] > MOST_NUMBERS:
         return None
     found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
     return found.astype(np.float64) if found.dtype.kind in "biuf" else None

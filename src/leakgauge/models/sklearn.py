@@ -84,9 +84,6 @@ SMOOTH = frozenset(
 """Those of scikit-learn whose answers neither jump nor bend at values of training records, or, as neighbours, reveal
 more by those about the records themselves. Not the encoders of categories, which may be numbers."""
 
-MOST_LAST_NUMBERS = 50_000_000
-"""Numbers that the last step of a pipeline reads, at most, where they are to be held."""
-
 GIVE_THOSE = (
     "give the columns that it was trained on; leave a column of identifiers out of the table, or give it the role "
     '"id" in the TOML file of the audit'
@@ -231,23 +228,6 @@ class _Fitted:
         code = (part for part in parts_of(self.estimator) if not isinstance(part, type))  # as of an encoder's numbers
         kinds = [type(part) for part in code if hasattr(part, "get_params") or callable(part)]
         return any(kind.__module__.partition(".")[0] not in STEADY or kind.__name__ in CALLING for kind in kinds)
-
-    def last_columns(self, X: Floats) -> Floats | None:
-        """What the last step of a pipeline reads, as far as these are numbers of no more than a few columns."""
-        *before, _ = steps_of(self.estimator)
-        if not before:
-            return None
-        table = own_table(self.schema.decode(X))
-        with user_code(name_of(self.estimator), "transform"):
-            for step in before:
-                if hasattr(step, "transform"):  # neither "passthrough" nor a step that draws records in training
-                    table = step.transform(table)
-            if getattr(table, "ndim", 0) != 2 or table.shape[0] != len(X):
-                return None
-            if len(X) * table.shape[1] > MOST_LAST_NUMBERS:
-                return None
-            found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
-        return found.astype(np.float64) if found.dtype.kind in "biuf" else None
 
 
 class SklearnProbabilities(_Fitted, ProbabilityAccess):
