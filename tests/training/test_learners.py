@@ -1,15 +1,16 @@
-"""Estimators that fit others several times: each of these draws as it does in the user's hands."""
+"""Estimators that fit others several times, or beside each other: these draw as they do in the user's hands."""
 
 import copy
 
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import StackingClassifier, VotingClassifier
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 
 from leakgauge.records import Records
 from leakgauge.training import SklearnLearner
@@ -51,6 +52,24 @@ def test_parts_that_are_fitted_several_times_draw_anew_each_time(outer):
     np.testing.assert_array_equal(weights(1), first)
     assert not np.allclose(weights(2), first)
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("beside", ["union", "columns"])
+def test_parts_beside_each_other_draw_other_numbers(beside):
+    """With the same ones two expansions would say no more than one."""
+    both = [RBFSampler(n_components=5), RBFSampler(n_components=5)]
+    step = make_union(*both) if beside == "union" else make_column_transformer(*((one, [0, 1, 2]) for one in both))
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    learner = SklearnLearner(make_pipeline(step, LogisticRegression()))
+    records = Records.from_arrays(X, np.arange(90) % 2)
+
+    def made(seed):
+        return learner.fit(records, seed=seed).model.estimator[0].transform(X)
+
+    first = made(1)
+    assert not np.allclose(first[:, :5], first[:, 5:])
+    np.testing.assert_array_equal(made(1), first)
+    assert not np.allclose(made(2), first)
 
 
 def test_parts_with_a_number_keep_what_they_have_in_common():

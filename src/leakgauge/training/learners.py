@@ -305,7 +305,7 @@ class SklearnLearner(Learner):
 
     @property
     def _drawn_apart(self) -> list[str]:
-        """Of these those without a number, of parts of scikit-learn that another fits several times.
+        """Of these those without a number, of parts of scikit-learn that another fits several times, or beside others.
 
         With one number for all of them they would be more alike than those of the released model: each draws anew.
         """
@@ -729,7 +729,7 @@ THREAD_COUNTS = ("n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "
 FITTING_SEVERAL = (
     "CalibratedClassifierCV", "ClassifierChain", "MultiOutputClassifier", "MultiOutputRegressor", "OneVsOneClassifier",
     "OneVsRestClassifier", "OutputCodeClassifier", "RegressorChain", "StackingClassifier", "StackingRegressor",
-    "VotingClassifier", "VotingRegressor",
+    "VotingClassifier", "VotingRegressor", "ColumnTransformer", "FeatureUnion",
 )  # fmt: skip
 """scikit-learn's estimators that fit several others, and give none of them a random number."""
 
