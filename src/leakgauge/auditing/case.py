@@ -63,6 +63,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.engines import STOPPING
 from leakgauge.training.learners import of_other_code, trained
+from leakgauge.training.random_features import draw_features, with_known_features
 
 A = TypeVar("A", bound=Answer)
 
@@ -214,6 +215,11 @@ class Case(Outline):
         )
 
     @cached_property
+    def draws_features(self) -> bool:
+        """Whether the audited model has random features that those trained to compare with it do not have."""
+        return self.what.learner is not None and draw_features(self.what.learner)
+
+    @cached_property
     def holds_records(self) -> bool:
         """Whether code that is not known holds training records, of which outputs may tell which they are."""
         return holds_records(self)
@@ -305,6 +311,24 @@ class Case(Outline):
         return OwnModels(self.learner, self.what.train, self.settings.seed)
 
 
+KNOWN_FEATURES = (
+    "The model has random features, which were drawn without a number, and can be found in its file or by queries: "
+    "models that are trained to compare with it have the same ones."
+)
+"""What a report says where an audited model has some."""
+
+
+def _joined(*notes: str) -> str:
+    return " ".join(filter(None, notes))
+
+
+def _with_known_features(what: Subject, settings: Settings) -> Subject:
+    if what.learner is None:
+        return what
+    learner = with_known_features(what.learner, what.model, what.train, settings.seed)
+    return what if learner is what.learner else replace(what, learner=learner, note=_joined(what.note, KNOWN_FEATURES))
+
+
 def open_case(
     what: Subject, settings: Settings, *, wants_population: bool, execution: Execution, progress: Stage | None
 ) -> Case:
@@ -317,7 +341,7 @@ def open_case(
         execution: where and how models are trained.
         progress: called while models are trained.
     """
-    what = with_predicted_labels(what, settings)
+    what = with_predicted_labels(_with_known_features(what, settings), settings)
     repeats = holdout_repeats(what.train, what.holdout)
     if repeats.any():
         what = replace(what, holdout=what.holdout[~repeats])
@@ -325,7 +349,7 @@ def open_case(
     told = _asked(what, everyone, settings, execution)
     if told.kind is AnswerKind.PROBABILITIES:
         said = predicts_otherwise(what, everyone, told.answers, settings.seed)
-        what = replace(what, note=" ".join(filter(None, (what.note, said))))
+        what = replace(what, note=_joined(what.note, said))
     aside = _set_aside(what, told.kind, settings, attributes=wants_population)
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, is_member = everyone[judged], judged < len(what.train)

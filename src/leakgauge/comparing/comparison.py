@@ -49,6 +49,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import identity as identity_of_learner
+from leakgauge.training.random_features import with_known_features
 
 FEWEST_MODELS = 8
 """Each record is then in four training sets, three of them apart from those of the target and its complement."""
@@ -372,7 +373,7 @@ def _compared(
     for ((model, data), (learner, pool)), seed in itertools.product(cells.items(), seeds):
         stage = f"{model}, {data}, seed {seed}"
         games = _Games(
-            learner, pool, seed, n_shadows, confidence,
+            with_known_features(learner, None, pool, seed), pool, seed, n_shadows, confidence,
             Execution(execution.run, execution.workers, progress=None if tell is None else partial(tell, stage)),
         )  # fmt: skip
         for name, (attack, is_named) in attacks.items():

@@ -18,7 +18,7 @@ from leakgauge.auditing.advice import (
     settled_by_records,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
-from leakgauge.auditing.membership.result import EDGES, HELD, MembershipAttackResult
+from leakgauge.auditing.membership.result import DRAWN, EDGES, HELD, MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.membership.summed import SUMMED
@@ -656,7 +656,7 @@ def left_out_finding(
         answers: what the released model answers; attacks that this does not allow are not asked for.
     """
     unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
-    others = [name for name in left_out if name not in (EDGES, HELD)]
+    others = [name for name in left_out if name not in (EDGES, HELD, DRAWN)]
     lacking = [name for name in rule.attacks or () if name not in carried_out and (others or name not in unfit)]
     if rule.attacks is None:
         lacking = list(left_out)
@@ -687,6 +687,12 @@ def left_out_finding(
                 "outputs may tell which; attacks on these are not carried out"
             )
             remedies.append("use a model of a known library, or one that keeps no training records")
+        if DRAWN in left_out:
+            reasons.append(
+                "each model draws random features of its own, and those of the audited one can be found in its file, "
+                "or by queries; attacks by these are not carried out"
+            )
+            remedies.append("give what draws them a random_state, or audit the fitted pipeline itself")
         reason, remedy = "; ".join(reasons), "; ".join(remedies)
         remedy += "; or let the release rule name the attacks that suffice (rule.attacks)"
     return [

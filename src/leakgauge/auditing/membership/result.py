@@ -10,9 +10,9 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination
 from leakgauge.statistics import Estimate, GamesTail, TailOdds
 
-EDGES, HELD = "edges", "held"
-"""Stand among the attacks that were left out for those by the places where outputs change, and on training records that
-code which is not known holds: there are none."""
+EDGES, HELD, DRAWN = "edges", "held", "drawn"
+"""Stand among the attacks that were left out for those by the places where outputs change, on training records that
+code which is not known holds, and by random features of the audited model: there are none."""
 
 
 @dataclass(frozen=True)
