@@ -73,6 +73,7 @@ class AuditStream(Stream):
     ROWS = b"levelled rows"  # of persons with more of them than those of the other set
     INFLUENCE_OUTPUTS = b"influence outputs"  # candidates that models without each other are asked about
     TANGENTS = b"tangents"  # of a network, where there are too many
+    LAST_PART = b"last part"  # candidates by whom its columns are compared with others
     ATTACK_ORDER = b"attack order"  # in which attacks of the user's are shown the candidates
 
 

@@ -16,12 +16,13 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
 from leakgauge.auditing.membership.edges import edges_tell, jumps
 from leakgauge.auditing.membership.holding import holds_records
+from leakgauge.auditing.membership.last_part import LastPart
 from leakgauge.auditing.membership.nearby import nearby, steadiness, unseen_categories
 from leakgauge.auditing.membership.selection import n_set_aside, wants_copies, wants_models_without, wants_shadows
-from leakgauge.auditing.membership.shadows import ShadowModels, train_shadows
+from leakgauge.auditing.membership.shadows import ShadowModels, known_steps, train_shadows
 from leakgauge.auditing.overlap import TOLERANCES, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
-from leakgauge.auditing.plan import Outline
+from leakgauge.auditing.plan import Outline, known_state
 from leakgauge.auditing.question import Answer
 from leakgauge.auditing.released import (
     Releasing,
@@ -35,7 +36,8 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError, UserCodeError
 from leakgauge.escaping import shapes
 from leakgauge.influence import OwnModels
-from leakgauge.membership import ModelsWithout
+from leakgauge.membership import KnownSteps, LinearColumns, ModelsWithout
+from leakgauge.membership.columns import columns_of
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.without import PlannedWithout
 from leakgauge.models import (
@@ -216,8 +218,30 @@ class Case(Outline):
 
     @cached_property
     def draws_features(self) -> bool:
-        """Whether the audited model has random features that those trained to compare with it do not have."""
-        return self.what.learner is not None and draw_features(self.what.learner)
+        """Whether it is not known that models trained to compare with the audited one read the same features."""
+        learner = self.what.learner
+        return learner is not None and (
+            draw_features(learner) or (self.last_part is not None and self.known_steps is None)
+        )
+
+    @cached_property
+    def last_part(self) -> LastPart | None:
+        """The last step of the audited pipeline, where the others make other columns than those of shadow models."""
+        return LastPart.of(self)
+
+    @cached_property
+    def known_steps(self) -> KnownSteps | None:
+        """Shadow models of the last part that read what the steps of the audited one make of records."""
+        part = self.last_part
+        job = None if part is None or not part.known or self.shadow_models.table is None else part.job(self)
+        return None if part is None or job is None else known_steps(self, part.made, job)
+
+    @cached_property
+    def columns(self) -> LinearColumns:
+        """What a linear model, or a network, of the learner reads of the candidates."""
+        train = self.shadow_models.table is not None
+        learner, model = (self.what.learner, None) if train else (None, self.what.model)
+        return columns_of(self.candidates, learner, model, self.settings.seed, known_state(self.what, self.settings))
 
     @cached_property
     def holds_records(self) -> bool:

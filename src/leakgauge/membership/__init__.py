@@ -5,7 +5,13 @@ from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTAC
 from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.contamination import Contamination, contamination
 from leakgauge.membership.error_law import left_out_error
-from leakgauge.membership.evidence import LinearColumns, MembershipEvidence, ModelsWithout, PopulationRecords
+from leakgauge.membership.evidence import (
+    KnownSteps,
+    LinearColumns,
+    MembershipEvidence,
+    ModelsWithout,
+    PopulationRecords,
+)
 from leakgauge.membership.game import (
     GameResult,
     RecordSuccess,
@@ -22,6 +28,7 @@ __all__ = [
     "OFFLINE_ATTACKS",
     "Contamination",
     "GameResult",
+    "KnownSteps",
     "LinearColumns",
     "MembershipAttack",
     "MembershipEvidence",

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership.evidence import LinearColumns
 from leakgauge.models import Model
@@ -52,6 +53,16 @@ def columns_of(
             return columns
     whole = columns.beside(made) if read.beside else LinearColumns.numbers(made)
     return replace(whole, tangents=columns.tangents if read.tangents is None else read.tangents)
+
+
+def of_known_steps(candidates: Records, made: Floats) -> LinearColumns:
+    """What a linear model reads of the candidates ``[n, e]``, where it is known what the steps before it make of them.
+
+    More columns than can be looked at one by one are looked at in their principal directions.
+    """
+    if made.shape[1] > len(candidates) / FEWEST_A_COLUMN:
+        return LinearColumns(candidates.features, candidates.schema.n_categories, made)
+    return replace(LinearColumns.numbers(made), tangents=made)
 
 
 def _read(

@@ -132,6 +132,25 @@ class ModelsWithout:
         return found
 
 
+@dataclass(frozen=True, eq=False)
+class KnownSteps:
+    """What the steps of the target make of the candidates, and shadow models of its last part that read the same.
+
+    Args:
+        columns: made by the steps.
+        shadows: their answers about the candidates; trained on the same sets as those that have steps of their own.
+    """
+
+    columns: LinearColumns
+    shadows: PredictionTable
+
+    __repr__ = shapes
+
+    def about(self, rows: NDArray[np.int64]) -> KnownSteps:
+        """Of some of the candidates ``[m]``."""
+        return KnownSteps(self.columns.about(rows), self.shadows.about(rows))
+
+
 @dataclass(frozen=True)
 class MembershipEvidence:
     """What an attacker holds about the candidates, n records each of which may or may not be a member.
@@ -160,6 +179,7 @@ class MembershipEvidence:
             from that about a record that is hardly changed.
         columns: what a linear model would read of the candidates; by default their features, as numbers.
         models_without: outputs of models without each candidate.
+        known_steps: of the target, where they make other columns than those of shadow models.
     """
 
     kind: AnswerKind
@@ -181,6 +201,7 @@ class MembershipEvidence:
     beside: Floats | None = None
     columns: LinearColumns | None = None
     models_without: ModelsWithout | None = None
+    known_steps: KnownSteps | None = None
 
     __repr__ = shapes
 
@@ -207,9 +228,16 @@ class MembershipEvidence:
             beside=some(self.beside),
             columns=None if self.columns is None else self.columns.about(rows),
             models_without=None if self.models_without is None else self.models_without.about(rows),
+            known_steps=None if self.known_steps is None else self.known_steps.about(rows),
             members=some(self.members),
             units=Units(self.of_units.of_row[rows]),
         )
+
+    @property
+    def of_last_part(self) -> MembershipEvidence:
+        """With shadow models, and columns, of the last part of the target, where its steps are known."""
+        known = self.known_steps
+        return self if known is None else replace(self, shadows=known.shadows, columns=known.columns, known_steps=None)
 
     @property
     def known_members(self) -> Flags:

@@ -77,8 +77,9 @@ WHOLE_PER_COLUMN = 2
 LARGEST_VALUE = 1e6
 """Standard deviations of the true values to which predictions are cut off."""
 
-RIDGE = 0.01
-"""Added to the correlations of gradients: there may be more directions than candidates."""
+RIDGE, FINE_RIDGE = 0.01, 1e-5
+"""Added to the correlations of gradients: there may be more directions than candidates. The second where members of
+shadow models are known better by it."""
 
 SMALLEST_DIRECTION = 1e-14
 """Share of the largest variance of columns below which a direction does not vary: those of categories add up to 1."""
@@ -110,6 +111,13 @@ directions of the first kind. Each of the next ones has twice as many."""
 
 FEW_DIRECTIONS = 100
 """Of these, which are also tried alone."""
+
+N_COMPARED_BY = 2000
+"""Candidates by which it is seen whether columns are sums of others."""
+
+SAYS_ALL, MOST_BY_CHANCE, SMALLEST_SPAN = 0.97, 0.8, 1e-6
+"""Share of the directions that are to be such, the largest one that as many random columns would be, and the size of a
+direction, in units of the largest, that is looked at."""
 
 INTERCEPT, NUMBER, CATEGORY, MIXED, STEP, PRODUCT = range(6)
 """Kinds of columns: of each, what is sought follows in its own way from what is known. Products are a kind for each
@@ -360,6 +368,38 @@ def _main_directions(numbers: Floats, most: int) -> Floats:
     return np.asarray(found / found.std(axis=0))
 
 
+def say_all(columns: LinearColumns, made: Floats, rng: np.random.Generator) -> bool:
+    """Whether other columns ``[n, e]`` are sums of these, as nearly as makes no difference to gradients.
+
+    Each direction of the other columns counts alike, and what as many random columns would explain is no evidence.
+
+    Args:
+        columns: of all candidates.
+        made: of the same.
+        rng: draws the candidates that are looked at.
+    """
+    looked_at = np.sort(rng.permutation(len(made))[:N_COMPARED_BY])
+    whole = _Columns.of(columns, MAX_DIRECTIONS, rng)(columns.values)[looked_at]
+    if columns.tangents is not None:
+        whole = np.hstack([whole, columns.tangents[looked_at]])
+    own, other = (_basis(one) for one in (whole, made[looked_at]))
+    if other.shape[1] == 0:
+        return True
+    by_chance = own.shape[1] / len(looked_at)
+    if by_chance > MOST_BY_CHANCE:
+        return False
+    share = float((own.T @ other).ravel() @ (own.T @ other).ravel()) / other.shape[1]
+    return bool(share - by_chance >= SAYS_ALL * (1 - by_chance))
+
+
+def _basis(numbers: Floats) -> Floats:
+    """Orthonormal columns ``[n, d]`` that span the same as columns less their means."""
+    centred = numbers - numbers.mean(axis=0)
+    spread = centred.std(axis=0)
+    axes, sizes, _ = np.linalg.svd(centred[:, spread > 0] / spread[spread > 0], full_matrices=False)
+    return np.asarray(axes[:, sizes > SMALLEST_SPAN * sizes.max(initial=0.0)])
+
+
 class _Gradients:
     """Of the losses of all candidates under some models.
 
@@ -553,17 +593,19 @@ class _Variation:
     Args:
         middle: their mean ``[p * k]``.
         sizes: standard deviations ``[p * k]``, infinite where they do not vary.
-        factor: the Cholesky factor of their correlations.
+        correlations: of them ``[p * k, p * k]``.
+        ridge: added to these.
     """
 
     middle: Floats
     sizes: Floats
-    factor: tuple[Floats, bool]
+    correlations: Floats
+    ridge: float
 
     __repr__ = shapes
 
     @classmethod
-    def of(cls, parts: Iterable[Floats]) -> _Variation:
+    def of(cls, parts: Iterable[Floats], ridge: float = RIDGE) -> _Variation:
         """Of the gradients of some candidates at a time ``[records, p * k]``."""
         n, total, products = 0, np.zeros(1), np.zeros((1, 1))
         for part in parts:
@@ -572,11 +614,16 @@ class _Variation:
         covariance = products / n - np.outer(middle, middle)
         variances = np.diag(covariance)
         sizes = np.where(variances > SMALLEST_VARIANCE * variances.max(), np.sqrt(np.abs(variances)), np.inf)
-        return cls(middle, sizes, cho_factor(covariance / np.outer(sizes, sizes) + RIDGE * np.eye(len(sizes))))
+        return cls(middle, sizes, covariance / np.outer(sizes, sizes), ridge)
+
+    @cached_property
+    def _factor(self) -> tuple[Floats, bool]:
+        factor, lower = cho_factor(self.correlations + self.ridge * np.eye(len(self.sizes)))
+        return factor, bool(lower)
 
     def solved(self, vectors: Floats) -> Floats:
         """Vectors ``[..., p * k]`` times the inverse of the covariance."""
-        return np.asarray(cho_solve(self.factor, (vectors / self.sizes).T).T / self.sizes)
+        return np.asarray(cho_solve(self._factor, (vectors / self.sizes).T).T / self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -589,6 +636,7 @@ class _Relation:
         usual: what is known of a model, on average ``[N_KNOWN, p, k]``, where it is that which tells nothing.
         variation: of gradients of all models, where it is not looked at for each, and
         lengths: of columns by it, for each pair of outputs ``[n, k, k]``.
+        ridge: of that of each model.
     """
 
     factors: Floats
@@ -596,8 +644,16 @@ class _Relation:
     usual: Floats | float = 0.0
     variation: _Variation | None = None
     lengths: Floats | None = None
+    ridge: float = RIDGE
 
     __repr__ = shapes
+
+    def finer(self, gradients: _Gradients) -> _Relation:
+        """The same with less of a ridge."""
+        if self.variation is None:
+            return replace(self, ridge=FINE_RIDGE)
+        variation = replace(self.variation, ridge=FINE_RIDGE)
+        return replace(self, variation=variation, lengths=gradients.lengths(variation))
 
     @classmethod
     def learned(cls, kinds: Indices, known: Floats, sought: Floats) -> _Relation:
@@ -651,30 +707,14 @@ class _Relation:
 
 def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Floats]:
     """The attack with what is learned from shadow models, where there are any."""
+    evidence = evidence.of_last_part
     gradients, learned = _Gradients(evidence), None
     if evidence.shadows is not None:
         table = evidence.shadow_table
         places = [m for m, inside in enumerate(table.members) if inside.any()]
-        told = [_Told.of(table.kind, table.answers[m], evidence.labels) for m in places]
         if places:
-            members = table.members[places]
-            known, sought = gradients.known(told, members)
-            learned = _Relation.learned(gradients.kinds, known, sought)
-            tried = gradients.wider(known) if len(places) >= FEWEST_MODELS else ()
-            advantages = _told_apart(gradients, learned, told, members, known)
-            for wider in tried:
-                known, sought = wider.known(told, members)
-                usual = known.mean(axis=0)
-                variation = _Variation.of([wider.by(np.mean([one.errors(slice(None)) for one in told], axis=0))])
-                lengths = wider.lengths(variation)
-                for n_used in (1, 2):
-                    used = (known - usual) * (np.arange(N_KNOWN) < n_used)[:, None, None]
-                    other = _Relation.learned(wider.kinds, used, sought)
-                    other = replace(other, usual=usual, variation=variation, lengths=lengths)
-                    by_other = _told_apart(wider, other, told, members, known)
-                    more = by_other - advantages
-                    if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
-                        gradients, learned, advantages = wider, other, by_other
+            told = [_Told.of(table.kind, table.answers[m], evidence.labels) for m in places]
+            gradients, learned = _best(gradients, told, table.members[places])
 
     def judge(target: MembershipEvidence) -> Floats:
         share_in = 0.5 if target.members is None else float(target.members.mean())
@@ -683,8 +723,44 @@ def _trained(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Flo
     return judge
 
 
+def _best(gradients: _Gradients, told: Sequence[_Told], members: Flags) -> tuple[_Gradients, _Relation]:
+    """By which columns, relation and ridge members of m models are known best: the first ones, unless others do better.
+
+    Args:
+        gradients: of the columns as they are.
+        told: by each model.
+        members: which candidates each was trained on, bool ``[m, n]``.
+    """
+    known, sought = gradients.known(told, members)
+    found = gradients, _Relation.learned(gradients.kinds, known, sought), known
+    if len(told) < FEWEST_MODELS:
+        return found[:2]
+    most = _told_apart(*found, told, members)
+
+    def tries(*way: *tuple[_Gradients, _Relation, Floats]) -> None:
+        nonlocal found, most
+        advantages = _told_apart(*way, told, members)
+        more = advantages - most
+        if more.mean() > more.std() / math.sqrt(len(more)):  # and not by chance
+            found, most = way, advantages
+
+    tries(gradients, found[1].finer(gradients), known)
+    for wider in gradients.wider(known):
+        of_wider, sought = wider.known(told, members)
+        usual = of_wider.mean(axis=0)
+        variation = _Variation.of([wider.by(np.mean([one.errors(slice(None)) for one in told], axis=0))])
+        lengths = wider.lengths(variation)
+        for n_used in (1, 2):
+            used = (of_wider - usual) * (np.arange(N_KNOWN) < n_used)[:, None, None]
+            relation = _Relation.learned(wider.kinds, used, sought)
+            tries(wider, replace(relation, usual=usual, variation=variation, lengths=lengths), of_wider)
+    if found[0] is not gradients:
+        tries(found[0], found[1].finer(found[0]), found[2])
+    return found[:2]
+
+
 def _told_apart(
-    gradients: _Gradients, learned: _Relation, told: Sequence[_Told], members: Flags, known: Floats
+    gradients: _Gradients, learned: _Relation, known: Floats, told: Sequence[_Told], members: Flags
 ) -> Floats:
     """The advantage in some of the shadow models, of which this is known ``[m, N_KNOWN, p, k]``."""
     found = []
@@ -715,7 +791,7 @@ def _judged(
     scaled = relation.scaled(gradients.kinds, known)
     few = gradients.n * scaled.size <= NUMBERS_AT_ONCE
     held = list(gradients.of(told, scaled)) if few else None
-    variation = _Variation.of(held or gradients.of(told, scaled))
+    variation = _Variation.of(held or gradients.of(told, scaled), relation.ridge)
     direction = variation.solved(relation.of(gradients.kinds, known))
     scores = []
     for part in held or gradients.of(told, scaled):

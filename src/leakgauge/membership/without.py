@@ -39,7 +39,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.evidence import ModelsWithout
 from leakgauge.models.access import own_table
-from leakgauge.models.reading import last_columns
+from leakgauge.models.reading import as_last_read
 from leakgauge.models.sklearn import parts_of, predicts_by_other_code, steps_of, tree_parts
 from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
@@ -529,11 +529,7 @@ def _inner(estimator: Any, fitted: Any, records: Records) -> Iterator[tuple[Any,
     """The models within another, not fitted and fitted (or ``None``), and what they are trained on."""
     *before, last = steps_of(estimator)
     if before:
-        values = last_columns(fitted, records)
-        if values is not None and np.isfinite(values).all():
-            schema = records.schema
-            labels = schema.decode_labels(records.labels)
-            read = Records.from_arrays(values, labels, task=schema.task, classes=schema.classes or None)
+        if (read := as_last_read(fitted, records)) is not None:
             yield last, steps_of(fitted)[-1], read
     elif (best := getattr(fitted, "best_estimator_", None)) is not None:
         yield best, best, records

@@ -86,6 +86,20 @@ def last_columns(pipeline: Any, records: Records) -> Floats | None:
         return _numbers(_through(before, own_table(records.schema.decode(records.features))), len(records))
 
 
+def as_last_read(pipeline: Any, records: Records) -> Records | None:
+    """Some records as its last step reads them; ``None`` where these are no finite numbers."""
+    values, schema = last_columns(pipeline, records), records.schema
+    if values is None or not np.isfinite(values).all():
+        return None
+    labels = schema.decode_labels(records.labels)
+    return Records.from_arrays(values, labels, task=schema.task, classes=schema.classes or None)
+
+
+def searched(estimator: Any) -> Any:
+    """What a search settled on, or sets out from where it is not fitted; any other estimator itself."""
+    return getattr(estimator, "best_estimator_", estimator.estimator) if hasattr(estimator, "refit") else estimator
+
+
 def read_by(model: Any, X: Floats, rng: np.random.Generator | None = None) -> Read | None:
     """What it reads, as far as these are numbers of no more than a few columns; ``None`` where nothing is known of it.
 

@@ -30,6 +30,7 @@ from leakgauge.membership import (
     contamination,
     everyone_as_target,
     frequency,
+    gradients,
     influences,
     likelihood_ratio,
 )
@@ -240,31 +241,30 @@ def play(
         execution: whose progress is told how many attacks were played.
         changed: scores by how much outputs move where candidates are changed, by name.
     """
-    table, labels, features, columns = evidence.shadows, evidence.labels, evidence.features, evidence.columns
-    without = evidence.models_without
+    table, labels = evidence.shadows, evidence.labels
     if table is None or why_no_games(table):
         return NO_GAMES
     playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
     pool, played = _pool(len(units), settings.seed), dict[str, Played]()
     tailed = dict[str, dict[str, list[RecordSuccess]]]()
-    looked_at = np.arange(len(labels))
+    n_all = len(labels)
+    looked_at = np.arange(n_all)
     if len(pool) < len(units):
         looked_at, of_row = units.rows_of(pool)
-        table, labels, units = table.about(looked_at), labels[looked_at], Units(of_row)
-        features = None if features is None else features[looked_at]
-        columns = None if columns is None else columns.about(looked_at)
-        without = None if without is None else without.about(looked_at)
+        evidence, units = evidence.about(looked_at), Units(of_row)
+        table, labels = evidence.shadow_table, evidence.labels
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
+        held = evidence.of_last_part if one is gradients.ATTACK else evidence
         success = everyone_as_target(
-            table,
+            held.shadow_table,
             labels,
             one,
             width=settings.bin_width,
             seed=settings.seed,
-            features=features,
-            columns=columns,
-            models_without=without,
+            features=held.features,
+            columns=held.columns,
+            models_without=held.models_without,
             units=units,
         )
         played[one.name] = Played.of(success)
@@ -273,7 +273,7 @@ def play(
     execution.tell(len(playable), len(playable))
     judging = next((one for one in BY_HALVES if one.name in played), None)
     if judging is not None and (ways := _by_halves(judging, table, labels, units, settings)):
-        others = {name: scores.of(looked_at, len(evidence.labels)) for name, scores in changed.items()}
+        others = {name: scores.of(looked_at, n_all) for name, scores in changed.items()}
         if table.kind is not AnswerKind.LABELS:
             others["alike"] = alike(table, labels)
         by = {name: [replace(ways[0], scores=units.largest(scores))] for name, scores in others.items()}

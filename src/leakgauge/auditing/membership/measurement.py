@@ -24,7 +24,6 @@ from leakgauge.auditing.membership.result import (
 )
 from leakgauge.auditing.membership.shadows import PerRecord
 from leakgauge.auditing.overlap import Overlap
-from leakgauge.auditing.plan import known_state
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
@@ -33,7 +32,6 @@ from leakgauge.membership import (
     PopulationRecords,
     left_out_error,
 )
-from leakgauge.membership.columns import columns_of
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.own import require_repeatable
 from leakgauge.models import AnswerKind
@@ -411,16 +409,18 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
 
-def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:
+def gather(
+    case: Case, table: PredictionTable | None, usual: tuple[float, str] | None, *, reads_steps: bool = True
+) -> MembershipEvidence:
     """What the attacker holds.
 
     Args:
         case: what is audited.
         table: answers of the shadow models about the candidates.
         usual: how far a regressor usually errs on other records, and where that is from.
+        reads_steps: whether the attacker looks at what the steps of a pipeline make of the candidates.
     """
     settings, known, told = case.settings, case.population, case.learned(case.population_behind)
-    learner, model = (None, case.what.model) if table is None else (case.what.learner, None)
     evidence = MembershipEvidence(
         case.kind,
         case.learned(case.behind),
@@ -436,8 +436,9 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         copies=case.overlap.copies,
         alike=case.overlap.alike,
         beside=case.beside,
-        columns=columns_of(case.candidates, learner, model, settings.seed, known_state(case.what, settings)),
+        columns=case.columns,
         models_without=None if table is None else case.models_without,
+        known_steps=case.known_steps if reads_steps else None,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

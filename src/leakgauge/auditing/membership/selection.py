@@ -15,6 +15,7 @@ from leakgauge.membership import (
     ATTACKS,
     AUDITOR_ATTACKS,
     MembershipAttack,
+    gradients,
 )
 from leakgauge.membership.own import EVERYTHING
 from leakgauge.models import AnswerKind
@@ -89,7 +90,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         possible.append(EDGES)
     if case.kind is not AnswerKind.LABELS and case.holds_records:
         possible.append(HELD)
-    if case.draws_features:
+    if gradients.ATTACK.name in carried_out and case.draws_features:
         possible.append(DRAWN)
     return tuple(name for name in possible if name not in carried_out)
 

@@ -18,9 +18,11 @@ from leakgauge.auditing.released import released_answers
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership import (
     ATTACKS,
+    KnownSteps,
     everyone_as_target,
     strongest_per_record,
 )
+from leakgauge.membership.columns import of_known_steps
 from leakgauge.models import answers
 from leakgauge.records import Records, Units
 from leakgauge.training import Job, PredictionTable, plan
@@ -92,6 +94,21 @@ def train_shadows(case: Case) -> ShadowModels:
     except ModelError:
         failed |= {STORED}
     return ShadowModels(table, "", scores, tuple(sorted(refused | failed)), tuple(sorted(failed)))
+
+
+def known_steps(case: Case, columns: Floats, job: Job) -> KnownSteps | None:
+    """Models of the last part of the audited one, which read what its steps make of records; ``None`` where one fails.
+
+    Args:
+        case: what is audited.
+        columns: what the steps make of the candidates ``[n, e]``.
+        job: the training of these models.
+    """
+    table = _trained_shadows(case, job)
+    if isinstance(table, str) or table.failures:
+        return None
+    table = released_answers(replace(table, subsets=case.shadow_sets), case.learned)
+    return KnownSteps(of_known_steps(case.candidates, columns), table)
 
 
 def _answered(case: Case, asked: AskedBeside) -> AskedBeside:
