@@ -30,6 +30,7 @@ from leakgauge.membership import (
     MembershipAttack,
     MembershipEvidence,
     PopulationRecords,
+    gradients,
     left_out_error,
 )
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
@@ -410,7 +411,10 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
 
 
 def gather(
-    case: Case, table: PredictionTable | None, usual: tuple[float, str] | None, *, reads_steps: bool = True
+    case: Case,
+    table: PredictionTable | None,
+    usual: tuple[float, str] | None,
+    attacks: Sequence[MembershipAttack],
 ) -> MembershipEvidence:
     """What the attacker holds.
 
@@ -418,7 +422,7 @@ def gather(
         case: what is audited.
         table: answers of the shadow models about the candidates.
         usual: how far a regressor usually errs on other records, and where that is from.
-        reads_steps: whether the attacker looks at what the steps of a pipeline make of the candidates.
+        attacks: that are to be carried out.
     """
     settings, known, told = case.settings, case.population, case.learned(case.population_behind)
     evidence = MembershipEvidence(
@@ -438,7 +442,7 @@ def gather(
         beside=case.beside,
         columns=case.columns,
         models_without=None if table is None else case.models_without,
-        known_steps=case.known_steps if reads_steps else None,
+        known_steps=case.known_steps if gradients.ATTACK in attacks else None,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

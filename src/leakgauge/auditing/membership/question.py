@@ -471,8 +471,7 @@ class Membership(Question):
             models_without=table is not None and case.models_without is not None,
         )
         chosen = tuple(one for one in chosen if not one.knows_members or learns(case))
-        evidence = gather(case, table, usual, reads_steps=gradients.ATTACK in chosen)
-        drawn = case.drawn
+        evidence, drawn = gather(case, table, usual, chosen), case.drawn
         tell = case.telling("attacks in games")
         # In games persons are in training sets at random, however many rows they have; then all rows are looked at.
         games = alike = play(evidence, drawn, chosen, settings, tell, changed=changed)
