@@ -40,7 +40,7 @@ def drawn(seed: int, n: int, *, regression: bool = False) -> tuple[Any, Any]:
 
 
 def logistic(step: Any, C: float = 0.01) -> Any:
-    return make_pipeline(step, LogisticRegression(C=C, max_iter=3000))
+    return make_pipeline(step, LogisticRegression(C=C, max_iter=3000, tol=1e-8))
 
 
 def case_of(model: Any, seed: int = 0, n: int = 100, **kwargs: Any) -> Any:

@@ -267,7 +267,8 @@ class MembershipAnswer(Answer):
         if learner is not None and any(one is not None for one in learner.known_states.values()):
             said.append(
                 "The shadow models have the random_state of the audited model where it is a number, which an attacker "
-                "may know or try. Trained with random_state=None, it has one that no attacker knows."
+                "may know or try. Trained with random_state=None, it has one that no attacker knows, which hides no "
+                "random features."
             )
         if learner is not None and None in learner.known_states.values():
             said.append(
