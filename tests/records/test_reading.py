@@ -52,6 +52,33 @@ def test_parquet(tmp_path):
     assert read_table(tmp_path / "t.parquet").to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
 
 
+def test_the_index_that_pandas_wrote_is_no_column(tmp_path):
+    """Rows that were drawn keep theirs: as a column it would number the records, those of either set apart."""
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]})
+    frame.iloc[[2, 0, 1]].to_parquet(tmp_path / "chosen.parquet")
+    assert pa.parquet.read_table(tmp_path / "chosen.parquet").column_names == ["a", "b", "__index_level_0__"]
+    assert read_table(tmp_path / "chosen.parquet").to_pydict() == {"a": [3, 1, 2], "b": [6, 4, 5]}
+    frame.set_index("b").to_parquet(tmp_path / "called.parquet")
+    assert read_table(tmp_path / "called.parquet").column_names == ["a"]
+    assert read_table(tmp_path / "called.parquet", named=["b", "c"]).to_pydict() == {"a": [1, 2, 3], "b": [4, 5, 6]}
+    frame.assign(c=7).set_index(["a", "b"]).to_parquet(tmp_path / "two.parquet")
+    assert read_table(tmp_path / "two.parquet").column_names == ["c"]
+
+
+@pytest.mark.parametrize("said", [b"{", b"[]", b"1", b"{}", b'{"index_columns": null}', b'{"index_columns": [{}]}'])
+def test_what_is_not_of_pandas_has_no_index(said, tmp_path):
+    table = pa.table({"a": [1]}).replace_schema_metadata({b"pandas": said})
+    pa.parquet.write_table(table, tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").column_names == ["a"]
+
+
+def test_digits_stay_text_on_demand(tmp_path):
+    path = write(tmp_path / "t.csv", "a,b\n007,1\n07,2\n,3\n")
+    assert read_table(path).to_pydict() == {"a": [7, 7, None], "b": [1, 2, 3]}
+    assert read_table(path, texts=["a"]).to_pydict() == read_table(path).to_pydict()
+    assert read_table(path, codes=["a", "c"]).to_pydict() == {"a": ["007", "07", None], "b": [1, 2, 3]}
+
+
 def test_npz(tmp_path):
     X, y = np.array([[1.5, 2.0], [3.0, 4.0]], dtype=np.float32), np.array(["b", "a"])
     np.savez(tmp_path / "t.npz", X=X, y=y)

@@ -581,7 +581,8 @@ def _hints(everyone: Records) -> str:
     if texts := [column.name for column in everyone.schema.columns if column.is_categorical]:
         hints.append(
             f"columns of categories ({shortened(texts)}): give its encoder every category, or let it ignore unknown "
-            'ones (handle_unknown="ignore"); a model of pandas categories needs a table that keeps them, as Parquet'
+            'ones (handle_unknown="ignore"); a model of pandas categories needs a table that keeps them, as Parquet; '
+            "one that was fitted to digits as text needs text = true for the column of a CSV file"
         )
     return "; ".join(hints) or f"call it with all {len(everyone):,} at once to see what it raises"
 

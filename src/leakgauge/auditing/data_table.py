@@ -50,6 +50,7 @@ class ColumnPart(Part):
         (), description='all values of the column, in order; "" stands for a missing value (an empty cell)'
     )
 
+    text: bool = Field(False, description="whether its values in a CSV file stay text where all are digits, as codes")
     attack: bool | None = Field(
         None, description="whether attackers try to infer it (attribute inference); by default if it is sensitive"
     )
@@ -59,6 +60,12 @@ class ColumnPart(Part):
     prior: tuple[float, ...] | None = Field(
         None, min_length=1, description="how frequent each category or bin is; by default among the records given"
     )
+
+    @model_validator(mode="after")
+    def _text_is_no_quantity(self) -> ColumnPart:
+        if self.text and self.type is Kind.NUMERIC:
+            raise ValueError(f"text = true is for codes, but {self.name!r} has type numeric; leave out one of them")
+        return self
 
     @model_validator(mode="after")
     def _about_attacks(self) -> ColumnPart:
@@ -81,7 +88,7 @@ class ColumnPart(Part):
     @property
     def declared(self) -> Column | None:
         """The column, if its kind is declared; else it is inferred."""
-        kind = self.type or (Kind.CATEGORICAL if self.categories else None)
+        kind = self.type or (Kind.CATEGORICAL if self.categories or self.text else None)
         if kind is None or self.role in (Role.ID, Role.PERSON, Role.IGNORE):
             return None
         return Column(self.name, kind, self.role, tuple(None if value == "" else value for value in self.categories))
@@ -173,8 +180,17 @@ class DataPart(Part):
 
     def _read(self, path: Path) -> pa.Table:
         """A file, in which dates of columns that are categorical stay text."""
-        declared = [column.declared for column in self.columns]
-        return read_table(path, texts=[one.name for one in declared if one is not None and one.is_categorical])
+        declared, named = [column.declared for column in self.columns], [column.name for column in self.columns]
+        return read_table(
+            path,
+            texts=[one.name for one in declared if one is not None and one.is_categorical],
+            codes=[column.name for column in self.columns if column.text],
+            named=[
+                *named,
+                *([self.target] if self.target else []),
+                *(one for some in self.one_hot.values() for one in some),
+            ],
+        )
 
     def _seen(self, *tables: pa.Table) -> tuple[pa.Table, ...]:
         """The tables, whose keys are remembered."""

@@ -66,7 +66,7 @@ def init(
     from leakgauge.records import read_table
 
     refuse_out(out)
-    records = read_table(table)
+    records = read_table(table, named=[name for name in (target, person) if name])
     if target is None:
         if not _asks():
             raise ConfigError("--target: missing; it is the column that the model predicts")

@@ -125,4 +125,6 @@ def _records(data: Path | None, target: str | None, person: str | None) -> Recor
         raise ConfigError(f"--target is missing: the column of {data} that the model predicts")
     from leakgauge.records import Records, read_table
 
-    return Records.from_frame(read_table(data), target=target, persons=person)
+    return Records.from_frame(
+        read_table(data, named=[target, *([person] if person else [])]), target=target, persons=person
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import json
 import lzma
 import math
 import re
@@ -35,18 +36,22 @@ MOST_TIMES = 100
 """How many times its size a larger one may unpack to; tables of zeros and ones reach about half of that."""
 
 
-def read_table(path: str | Path, *, texts: Collection[str] = ()) -> pa.Table:
+def read_table(
+    path: str | Path, *, texts: Collection[str] = (), codes: Collection[str] = (), named: Collection[str] = ()
+) -> pa.Table:
     """Read a table of records; row i of the table is row i of the file.
 
     In CSV files the first line names the columns, an empty cell is a missing value, and everything else (`?`, `NA`,
     `null`) is a value. In NumPy archives, `X` [n, d] becomes columns x0, x1, … (or those that an array `names`
     gives), and `y` [n], if there is one, a column y; of images [n, ...] the columns are the pixels in C order, and
     models are given arrays of that shape. Arrays of objects are refused, since reading them would run code from the
-    file.
+    file. The index of a data frame, which pandas writes to Parquet files as a column and reads as none, is left out.
 
     Args:
         path: A file whose name ends in .csv, .csv.gz, .csv.xz, .parquet or .npz.
         texts: Columns whose dates and times of day stay text; else those of a CSV file are points of time.
+        codes: Columns of which all values stay text, with leading zeros; else digits of a CSV file are numbers.
+        named: Columns that are read even where they are the index of a data frame.
 
     Raises:
         DataError: If the file is missing, of another sort, damaged, empty, or has a line that cannot be read.
@@ -54,7 +59,7 @@ def read_table(path: str | Path, *, texts: Collection[str] = ()) -> pa.Table:
     path = Path(path)
     try:
         _require_file(path)
-        table = _reader(path)(path, texts)
+        table = _without_index(_reader(path)(path, texts, codes), named)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         reason = getattr(error, "strerror", None) or "it is damaged or cut short, so fetch it again"
         raise DataError(f"{path} cannot be read: {reason}.") from None
@@ -82,14 +87,24 @@ def _require_file(path: Path) -> None:
     raise DataError(f"{path} does not exist; {hint}")
 
 
-def _reader(path: Path) -> Callable[[Path, Collection[str]], Any]:
+def _without_index(table: pa.Table, named: Collection[str]) -> pa.Table:
+    """A table without the columns that pandas says are the index of a data frame, but for those that are named."""
+    try:
+        said = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+        index = [one for one in said["index_columns"] if isinstance(one, str)]
+    except (ValueError, TypeError, KeyError):  # written by no pandas
+        return table
+    return table.drop_columns([name for name in table.column_names if name in index and name not in named])
+
+
+def _reader(path: Path) -> Callable[[Path, Collection[str], Collection[str]], Any]:
     for ending, reader in _READERS.items():
         if path.name.lower().endswith(ending):
             return reader
     raise DataError(f"{path} has an unknown ending, expected one of {', '.join(_READERS)}; convert or rename it.")
 
 
-def _read_csv(path: Path, texts: Collection[str]) -> pa.Table:
+def _read_csv(path: Path, texts: Collection[str], codes: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
     with _opened(path) as stream:
@@ -106,15 +121,15 @@ def _read_csv(path: Path, texts: Collection[str]) -> pa.Table:
             )
     with _opened(path) as stream:
         table = _parsed_csv(stream, path)
-    times = [
+    stay = [
         name
         for name, column in zip(table.column_names, table.columns, strict=True)
-        if name in texts and pa.types.is_temporal(column.type)
+        if name in codes or (name in texts and pa.types.is_temporal(column.type))
     ]
-    if not times:
+    if not stay:
         return table
     with _opened(path) as stream:
-        return _parsed_csv(stream, path, times)
+        return _parsed_csv(stream, path, stay)
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -203,7 +218,7 @@ def _csv_problem(said: str) -> str:
     return f"{where} cannot be read as CSV in UTF-8 with commas; correct the file."
 
 
-def _read_parquet(path: Path, _: Collection[str]) -> pa.Table:
+def _read_parquet(path: Path, *_: Collection[str]) -> pa.Table:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -238,7 +253,7 @@ def _length_of_texts(column: Any) -> int:
     return sum(int(pc.sum(part).as_py() or 0) for part in lengths)
 
 
-def _read_npz(path: Path, _: Collection[str]) -> pa.Table:
+def _read_npz(path: Path, *_: Collection[str]) -> pa.Table:
     import pyarrow as pa
 
     arrays = _npz_arrays(path)
@@ -303,7 +318,7 @@ def unpacked_zip(path: Path) -> int:
         return sum(member.file_size for member in archive.infolist())
 
 
-_READERS: dict[str, Callable[[Path, Collection[str]], Any]] = {
+_READERS: dict[str, Callable[[Path, Collection[str], Collection[str]], Any]] = {
     ".csv": _read_csv,
     ".csv.gz": _read_csv,
     ".csv.xz": _read_csv,
