@@ -54,13 +54,13 @@ def test_parquet(tmp_path):
 
 def test_the_index_that_pandas_wrote_is_no_column(tmp_path):
     """Rows that were drawn keep theirs: as a column it would number the records, those of either set apart."""
-    frame = pd.DataFrame({"a": [1, 2, 3], "b": [4, 5, 6]})
+    frame = pd.DataFrame({"a": [1, 2, 3], "b": [4, 9, 6]})
     frame.iloc[[2, 0, 1]].to_parquet(tmp_path / "chosen.parquet")
     assert pa.parquet.read_table(tmp_path / "chosen.parquet").column_names == ["a", "b", "__index_level_0__"]
-    assert read_table(tmp_path / "chosen.parquet").to_pydict() == {"a": [3, 1, 2], "b": [6, 4, 5]}
+    assert read_table(tmp_path / "chosen.parquet").to_pydict() == {"a": [3, 1, 2], "b": [6, 4, 9]}
     frame.set_index("b").to_parquet(tmp_path / "called.parquet")
     assert read_table(tmp_path / "called.parquet").column_names == ["a"]
-    assert read_table(tmp_path / "called.parquet", named=["b", "c"]).to_pydict() == {"a": [1, 2, 3], "b": [4, 5, 6]}
+    assert read_table(tmp_path / "called.parquet", named=["b", "c"]).to_pydict() == {"a": [1, 2, 3], "b": [4, 9, 6]}
     frame.assign(c=7).set_index(["a", "b"]).to_parquet(tmp_path / "two.parquet")
     assert read_table(tmp_path / "two.parquet").column_names == ["c"]
 
