@@ -5,13 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
 from sklearn.feature_selection import SelectKBest
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
@@ -101,6 +105,7 @@ def test_what_is_looked_at_in_principal_directions_counts():
 
 # Of which models it is looked at
 
+
 WITHOUT = {
     "no steps": LogisticRegression(),
     "scaled": logistic(StandardScaler()),
@@ -109,7 +114,7 @@ WITHOUT = {
     "products": logistic(PolynomialFeatures(2, include_bias=False)),
     "random features of a known number": logistic(RBFSampler(n_components=20, random_state=0)),
     "random features": logistic(RBFSampler(n_components=20)),
-    "a network": make_pipeline(KBinsDiscretizer(4, subsample=None), MLPClassifier((3,), max_iter=5)),
+    "a network": make_pipeline(KMeans(4, n_init=1), MLPClassifier((3,), max_iter=5)),
 }
 
 
@@ -134,7 +139,7 @@ WITH = {
 }
 
 
-@pytest.mark.parametrize("name", WITH)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long) if one == "bins" else one for one in WITH])
 def test_shadow_models_of_the_last_part_read_what_the_steps_of_the_model_make(name):
     """Two components of six are sums of the columns, and so are said, however they turn out."""
     train, holdout = drawn(0, 100)
@@ -157,6 +162,26 @@ def test_shadow_models_of_the_last_part_read_what_the_steps_of_the_model_make(na
         again = clone(own).fit(made[inside], labels[inside]).predict_proba(made)
         np.testing.assert_allclose(np.exp(known.shadows.log_probabilities[place]), again, atol=1e-4)
     assert not case.draws_features
+
+
+WITHIN = {
+    "a vote": VotingClassifier([("a", logistic(KMeans(12, n_init=1))), ("b", LogisticRegression())], voting="soft"),
+    "calibrated": CalibratedClassifierCV(logistic(KMeans(12, n_init=1)), cv=2),
+    "bagged": BaggingClassifier(logistic(KMeans(12, n_init=1)), n_estimators=3),
+    "one against the rest": OneVsRestClassifier(logistic(KMeans(12, n_init=1))),
+    "scaled in a vote": VotingClassifier([("a", logistic(StandardScaler())), ("b", GaussianNB())], voting="soft"),
+    "scaled and calibrated": CalibratedClassifierCV(logistic(StandardScaler()), cv=2),
+    "a bag of trees": BaggingClassifier(n_estimators=3),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_of_several_parts_within_a_model_it_is_not_known_what_their_steps_tell(name):
+    """But where all of them make sums of the columns, or nothing."""
+    train, _ = drawn(7, 100)
+    case = case_of(WITHIN[name].fit(*train), seed=7)
+    assert case.known_steps is None
+    assert case.draws_features is ("scaled" not in name and "trees" not in name)
 
 
 def test_of_a_regression():

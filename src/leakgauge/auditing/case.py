@@ -233,7 +233,7 @@ class Case(Outline):
     def known_steps(self) -> KnownSteps | None:
         """Shadow models of the last part that read what the steps of the audited one make of records."""
         part = self.last_part
-        job = None if part is None or not part.known or self.shadow_models.table is None else part.job(self)
+        job = None if part is None else part.job(self)
         return None if part is None or job is None else known_steps(self, part.made, job)
 
     @cached_property

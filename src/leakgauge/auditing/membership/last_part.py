@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from leakgauge.arrays import Floats
 from leakgauge.auditing.membership.changed import AskedBeside
 from leakgauge.auditing.plan import attackers_job
@@ -24,10 +26,19 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.gradients import say_all
 from leakgauge.models import AnswerKind
-from leakgauge.models.reading import MOST_WEIGHTS, NETWORKS, as_last_read, searched
+from leakgauge.models.reading import (
+    MOST_WEIGHTS,
+    NETWORKS,
+    as_last_read,
+    last_columns,
+    read_by,
+    says_more_fitted,
+    searched,
+)
 from leakgauge.models.sklearn import steps_of
 from leakgauge.streams import AuditStream
 from leakgauge.training import Job, SklearnLearner
+from leakgauge.training.learners import innermost
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -55,23 +66,34 @@ class LastPart:
     def of(cls, case: Case) -> LastPart | None:
         """That of the audited model, if it has such steps as far as is known."""
         learner, model = case.what.learner, case.what.model
-        if type(learner) is not SklearnLearner or case.kind is AnswerKind.LABELS or not _has_steps(learner.estimator):
+        trains = None if learner is None else innermost(learner)
+        if not isinstance(trains, SklearnLearner) or not says_more_fitted(trains.estimator):
             return None
-        known = model is None or hasattr(model, "estimator")
+        if case.kind is AnswerKind.LABELS or case.shadow_models.table is None:
+            return None
+        known = learner is trains and (model is None or hasattr(model, "estimator"))
         with suppress(DataError, ModelError):
             fitted = model if model is not None and known else trained_on_all(case.what, case.settings.seed)
             pipeline = searched(getattr(fitted, "estimator", None))
-            read = as_last_read(pipeline, case.candidates) if _has_steps(pipeline) else None
-            if read is None or read.features.shape[1] > MOST_WEIGHTS:
+            if type(steps_of(pipeline)[-1]).__name__ in NETWORKS:  # which makes columns of its own
+                return None
+            if _has_steps(pipeline):
+                made = last_columns(pipeline, case.candidates)
+            else:  # it stands within others, each of which reads something else
+                read, known = read_by(fitted, case.candidates.features), False
+                made = None if read is None else read.columns
+            if made is None or made.shape[1] > MOST_WEIGHTS or not np.isfinite(made).all():
                 return None
             rng = AuditStream.LAST_PART.generator(case.settings.seed)
-            if not say_all(case.columns, read.features, rng):
-                own = pipeline if hasattr(learner.estimator, "refit") else learner.estimator
-                return cls(steps_of(own)[-1], pipeline, read.features, known)
+            if not say_all(case.columns, made, rng):
+                own = pipeline if hasattr(trains.estimator, "refit") else trains.estimator
+                return cls(steps_of(own)[-1], pipeline, made, known)
         return None
 
     def job(self, case: Case) -> Job | None:
-        """Shadow models of it, on the sets of those that have steps of their own."""
+        """Shadow models of it, on the sets of those that have steps of their own; ``None`` where it is not known."""
+        if not self.known:
+            return None
         job = case.shadow_job_of(case.n_shadows, AskedBeside((), case.candidates.schema))
         read = as_last_read(self.pipeline, job.records)
         if read is None:
@@ -81,7 +103,6 @@ class LastPart:
 
 
 def _has_steps(estimator: Any) -> bool:
-    """Whether it is a pipeline, or a search for one, of steps that make columns of the records before a last part."""
-    *before, last = steps_of(searched(estimator))
-    made = all(hasattr(step, "transform") or step in (None, "passthrough") for step in before)
-    return bool(before) and made and type(last).__name__ not in NETWORKS
+    """Whether it is a pipeline of steps that make columns of the records before a last part."""
+    before = steps_of(estimator)[:-1]
+    return bool(before) and all(hasattr(step, "transform") or step in (None, "passthrough") for step in before)
