@@ -3,10 +3,12 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier, VotingClassifier
@@ -169,6 +171,9 @@ WITHIN = {
     "calibrated": CalibratedClassifierCV(logistic(KMeans(12, n_init=1)), cv=2),
     "bagged": BaggingClassifier(logistic(KMeans(12, n_init=1)), n_estimators=3),
     "one against the rest": OneVsRestClassifier(logistic(KMeans(12, n_init=1))),
+    "a search behind a step": make_pipeline(
+        StandardScaler(), GridSearchCV(logistic(KMeans(12, n_init=1)), {"logisticregression__C": [0.01]}, cv=2)
+    ),
     "scaled in a vote": VotingClassifier([("a", logistic(StandardScaler())), ("b", GaussianNB())], voting="soft"),
     "scaled and calibrated": CalibratedClassifierCV(logistic(StandardScaler()), cv=2),
     "a bag of trees": BaggingClassifier(n_estimators=3),
@@ -182,6 +187,51 @@ def test_of_several_parts_within_a_model_it_is_not_known_what_their_steps_tell(n
     case = case_of(WITHIN[name].fit(*train), seed=7)
     assert case.known_steps is None
     assert case.draws_features is ("scaled" not in name and "trees" not in name)
+
+
+def test_within_a_transformed_target_it_is_not_known():
+    train, _ = drawn(1, 100, regression=True)
+    model = TransformedTargetRegressor(make_pipeline(KMeans(12, n_init=1), Ridge()), transformer=StandardScaler())
+    case = case_of(model.fit(*train), seed=1, regression=True)
+    assert case.known_steps is None
+    assert case.draws_features
+
+
+class Words(KMeans):
+    """Makes texts, of which the next step makes numbers."""
+
+    def transform(self, X):
+        return super().transform(X).astype(str)
+
+
+class Counting(LogisticRegression):
+    """Reads them."""
+
+    def fit(self, X, y):
+        return super().fit(np.asarray(X, dtype=float), y)
+
+    def decision_function(self, X):
+        return super().decision_function(np.asarray(X, dtype=float))
+
+
+def test_where_what_the_last_step_reads_is_no_numbers_it_is_not_known():
+    train, _ = drawn(8, 30)
+    case = case_of(make_pipeline(Words(3, n_init=1), Counting(C=0.01)).fit(*train), seed=8, n=30)
+    assert case.last_part.made is None
+    assert case.draws_features
+
+
+def test_a_frame_of_flags_and_numbers_is_one_of_numbers():
+    """As ``set_output("pandas")`` gives it."""
+    train, _ = drawn(9, 100)
+    frame = pd.DataFrame(train[0], columns=list("abcdef")).assign(flag=train[0][:, 0] > 0)
+    design = make_column_transformer((KMeans(12, n_init=1), list("abcdef")), ("passthrough", ["flag"]))
+    model = logistic(design.set_output(transform="pandas")).fit(frame, train[1])
+    assert model[0].transform(frame).dtypes.nunique() == 2
+    table = frame.assign(y=train[1])
+    what = subject(model, table.iloc[:50], table.iloc[50:], target="y")
+    case = open_case(what, GRADIENTS, wants_population=False, execution=HERE, progress=None)
+    assert case.known_steps.columns.values.shape == (100, 13)
 
 
 def test_of_a_regression():
@@ -201,6 +251,16 @@ def test_more_columns_than_can_be_looked_at_one_by_one_are_looked_at_in_principa
     case = case_of(logistic(KMeans(50, n_init=1)).fit(*train), seed=6, n=60)
     assert case.known_steps.columns.values.shape == (120, 6)
     assert case.known_steps.columns.tangents.shape == (120, 50)
+    assert case.draws_features  # and a part is seen
+
+
+def test_of_thousands_of_columns_the_main_directions_are_held():
+    train, _ = drawn(11, 70)
+    wide = make_pipeline(KMeans(64, n_init=1), PolynomialFeatures(2, include_bias=False), StandardScaler())
+    case = case_of(make_pipeline(wide, LogisticRegression(C=1e-4)).fit(*train), seed=11, n=70)
+    directions = case.known_steps.columns.tangents
+    np.testing.assert_allclose(directions.T @ directions / 140, np.eye(139), atol=1e-6)
+    assert case.draws_features
 
 
 # What comes of it
@@ -223,11 +283,11 @@ def test_the_weights_on_columns_of_its_own_give_members_away(step, monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_null_the_last_part_ignores_its_columns(seed):
+    """In games; the steps of the model itself were fitted to its members, and who knows them may tell these."""
     train, holdout = drawn(10 + seed, 100)
     model = make_pipeline(KMeans(20, n_init=1), DummyClassifier(strategy="uniform")).fit(*train)
     found = advantage(model, train, holdout)
     assert found.games.pool.low <= 0 <= found.games.pool.high
-    assert found.together.low <= 0 <= found.together.high
 
 
 @pytest.mark.long

@@ -219,10 +219,9 @@ class Case(Outline):
     @cached_property
     def draws_features(self) -> bool:
         """Whether it is not known that models trained to compare with the audited one read the same features."""
-        learner = self.what.learner
-        return learner is not None and (
-            draw_features(learner) or (self.last_part is not None and self.known_steps is None)
-        )
+        learner, part, known = self.what.learner, self.last_part, self.known_steps
+        seen = part is None or (known is not None and not known.is_many)
+        return not seen or (learner is not None and draw_features(learner))
 
     @cached_property
     def last_part(self) -> LastPart | None:
@@ -233,8 +232,9 @@ class Case(Outline):
     def known_steps(self) -> KnownSteps | None:
         """Shadow models of the last part that read what the steps of the audited one make of records."""
         part = self.last_part
-        job = None if part is None else part.job(self)
-        return None if part is None or job is None else known_steps(self, part.made, job)
+        if part is None or part.made is None or (job := part.job(self)) is None:
+            return None
+        return known_steps(self, part.made, job)
 
     @cached_property
     def columns(self) -> LinearColumns:

@@ -10,6 +10,7 @@ import numpy as np
 from leakgauge.arrays import Floats
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership.evidence import LinearColumns
+from leakgauge.membership.gradients import MAX_DIRECTIONS, main_directions
 from leakgauge.models import Model
 from leakgauge.models.reading import MOST_TANGENTS, MOST_WEIGHTS, Read, read_by, says_more_fitted
 from leakgauge.records import Records
@@ -46,10 +47,10 @@ def columns_of(
     made, of_text = read.columns, counts > len(candidates) / 2
     if made is None or made.shape[1] <= np.maximum(counts, 1)[~of_text].sum():
         return replace(columns, tangents=read.tangents)
-    fits = made.shape[1] <= MOST_WEIGHTS and made.size <= MOST_TANGENTS and bool(np.isfinite(made).all())
+    fits = made.size <= MOST_TANGENTS and bool(np.isfinite(made).all())
     if fits and read.tangents is None:
-        columns = replace(columns, tangents=made)
-        if made.shape[1] > len(candidates) / FEWEST_A_COLUMN:  # too many to be looked at one by one
+        columns = replace(columns, tangents=_few(made))
+        if are_many(made):
             return columns
     whole = columns.beside(made) if read.beside else LinearColumns.numbers(made)
     return replace(whole, tangents=columns.tangents if read.tangents is None else read.tangents)
@@ -60,9 +61,19 @@ def of_known_steps(candidates: Records, made: Floats) -> LinearColumns:
 
     More columns than can be looked at one by one are looked at in their principal directions.
     """
-    if made.shape[1] > len(candidates) / FEWEST_A_COLUMN:
-        return LinearColumns(candidates.features, candidates.schema.n_categories, made)
-    return replace(LinearColumns.numbers(made), tangents=made)
+    if are_many(made):
+        return LinearColumns(candidates.features, candidates.schema.n_categories, _few(made))
+    return replace(LinearColumns.numbers(made), tangents=_few(made))
+
+
+def are_many(made: Floats) -> bool:
+    """Whether there are more columns ``[n, e]`` than can be looked at one by one."""
+    return bool(made.shape[1] > len(made) / FEWEST_A_COLUMN)
+
+
+def _few(made: Floats) -> Floats:
+    """Columns, or as many of their principal directions as are looked at."""
+    return made if made.shape[1] <= MOST_WEIGHTS else main_directions(made, MAX_DIRECTIONS)
 
 
 def _read(

@@ -139,16 +139,18 @@ class KnownSteps:
     Args:
         columns: made by the steps.
         shadows: their answers about the candidates; trained on the same sets as those that have steps of their own.
+        is_many: whether there are more columns than can be looked at one by one, so that only a part is seen.
     """
 
     columns: LinearColumns
     shadows: PredictionTable
+    is_many: bool = False
 
     __repr__ = shapes
 
     def about(self, rows: NDArray[np.int64]) -> KnownSteps:
         """Of some of the candidates ``[m]``."""
-        return KnownSteps(self.columns.about(rows), self.shadows.about(rows))
+        return replace(self, columns=self.columns.about(rows), shadows=self.shadows.about(rows))
 
 
 @dataclass(frozen=True)

@@ -359,12 +359,14 @@ def _moments(numbers: Floats) -> tuple[Floats, Floats]:
     return middle, spread
 
 
-def _main_directions(numbers: Floats, most: int) -> Floats:
+def main_directions(numbers: Floats, most: int) -> Floats:
     """Principal components of columns, standardised, so many at most and from the largest one on ``[n, d]``."""
     centred = numbers - numbers.mean(axis=0)
-    sizes, axes = np.linalg.eigh(centred.T @ centred)
-    kept = np.flatnonzero(sizes > SMALLEST_DIRECTION * max(0.0, sizes.max(initial=0.0)))[::-1][:most]
-    found = centred @ axes[:, kept]
+    by_rows = centred.shape[1] > len(centred)
+    sizes, axes = np.linalg.eigh(centred @ centred.T if by_rows else centred.T @ centred)
+    smallest = 10 * len(centred) * np.finfo(float).eps if by_rows else SMALLEST_DIRECTION
+    kept = np.flatnonzero(sizes > smallest * max(0.0, sizes.max(initial=0.0)))[::-1][:most]
+    found = axes[:, kept] if by_rows else centred @ axes[:, kept]
     return np.asarray(found / found.std(axis=0))
 
 
@@ -451,7 +453,7 @@ class _Gradients:
                 before = len(derived.kinds)
                 yield self._with(derived(self._held), derived.kinds)
         if self._tangents is not None and room > 0:
-            directions = _main_directions(self._tangents, room)
+            directions = main_directions(self._tangents, room)
             blocks = np.log2(1 + np.arange(directions.shape[1]) / FIRST_BLOCK).astype(np.int64)
             kinds = TANGENT + np.minimum(blocks, N_BLOCKS - 1)
             for some in sorted({min(FEW_DIRECTIONS, len(kinds)), len(kinds)}):

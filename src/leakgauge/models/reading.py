@@ -143,7 +143,7 @@ def _last_parts(estimator: Any, table: Any, *, made: bool) -> Iterator[tuple[Any
     """The estimators that predict, what each of them reads, and whether a step made it."""
     *before, last = steps_of(estimator)
     table, made = _through(before, table), made or any(map(_transforms, before))
-    inner = _within(last)
+    inner = within(last)
     if not inner:
         yield last, table, made
     for part, places in inner:
@@ -163,7 +163,7 @@ def _transforms(step: Any) -> bool:
     return hasattr(step, "transform")
 
 
-def _within(fitted: Any) -> list[tuple[Any, Any]]:
+def within(fitted: Any) -> list[tuple[Any, Any]]:
     """The fitted estimators within another, and which columns each of them gets, ``None`` for all."""
     kind = _name(fitted)
     if kind in ONE:
@@ -191,6 +191,9 @@ def _numbers(table: Any, n: int) -> Floats | None:
     if getattr(table, "ndim", 0) != 2 or table.shape[0] != n or n * table.shape[1] > MOST_NUMBERS:
         return None
     found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
+    if found.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in found.ravel()):
+        with suppress(TypeError, ValueError):  # a frame of flags and numbers is one of objects
+            return found.astype(np.float64)
     return found.astype(np.float64) if found.dtype.kind in "biuf" else None
 
 

@@ -28,6 +28,7 @@ from leakgauge.auditing.rounding import Grid, Rounding
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds, seen_odds_in_games
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, gradients, influences
+from leakgauge.membership.columns import FEWEST_A_COLUMN
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import (
     SMALLEST_GROUP,
@@ -689,10 +690,13 @@ def left_out_finding(
             remedies.append("use a model of a known library, or one that keeps no training records")
         if DRAWN in left_out:
             reasons.append(
-                "each model draws random features of its own, and those of the audited one can be found in its file, "
-                "or by queries; attacks by these are not carried out"
+                "the steps of the audited model make other features than those of other models, or very many, and can "
+                "be found in its file, or by queries; attacks by these are not carried out, or see a part"
             )
-            remedies.append("give what draws them a random_state, or audit the fitted pipeline itself")
+            remedies.append(
+                "audit the fitted pipeline itself; give what draws features a random_state; let steps make fewer "
+                f"columns than one for {FEWEST_A_COLUMN} records"
+            )
         reason, remedy = "; ".join(reasons), "; ".join(remedies)
         remedy += "; or let the release rule name the attacks that suffice (rule.attacks)"
     return [

@@ -12,11 +12,11 @@ Source: derived.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.membership.changed import AskedBeside
@@ -25,23 +25,29 @@ from leakgauge.auditing.released import trained_on_all
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership.gradients import say_all
+from leakgauge.membership.without import LIGHT
 from leakgauge.models import AnswerKind
 from leakgauge.models.reading import (
-    MOST_WEIGHTS,
     NETWORKS,
     as_last_read,
-    last_columns,
     read_by,
-    says_more_fitted,
     searched,
+    within,
 )
-from leakgauge.models.sklearn import steps_of
+from leakgauge.models.sklearn import parts_of, steps_of
 from leakgauge.streams import AuditStream
 from leakgauge.training import Job, SklearnLearner
 from leakgauge.training.learners import innermost
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
+
+
+SAME = (LIGHT | {"FrozenEstimator", "PolynomialCountSketch"}) - {
+    *("KBinsDiscretizer", "SplineTransformer", "PowerTransformer")
+}
+"""Steps of scikit-learn that make sums of the same columns in every model: those that draw some have a number, or are
+given those of the audited model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,48 +57,48 @@ class LastPart:
     Args:
         estimator: of this step, not fitted.
         pipeline: fitted.
-        made: what its steps make of the candidates ``[n, e]``.
-        known: whether it is the audited model, and not one that was trained like it.
+        made: what its steps make of the candidates ``[n, e]``; ``None`` where that is not known.
     """
 
     estimator: Any
     pipeline: Any
-    made: Floats
-    known: bool
+    made: Floats | None
 
     __repr__ = shapes
 
     @classmethod
     def of(cls, case: Case) -> LastPart | None:
-        """That of the audited model, if it has such steps as far as is known."""
+        """That of the audited model, if it has such steps as far as is known.
+
+        What the steps of a model make that is only asked, or of several parts within another, is not known.
+        """
         learner, model = case.what.learner, case.what.model
         trains = None if learner is None else innermost(learner)
-        if not isinstance(trains, SklearnLearner) or not says_more_fitted(trains.estimator):
+        if not isinstance(trains, SklearnLearner) or _makes_the_same(trains.estimator):
             return None
         if case.kind is AnswerKind.LABELS or case.shadow_models.table is None:
             return None
         known = learner is trains and (model is None or hasattr(model, "estimator"))
-        with suppress(DataError, ModelError):
+        try:
             fitted = model if model is not None and known else trained_on_all(case.what, case.settings.seed)
-            pipeline = searched(getattr(fitted, "estimator", None))
-            if type(steps_of(pipeline)[-1]).__name__ in NETWORKS:  # which makes columns of its own
-                return None
-            if _has_steps(pipeline):
-                made = last_columns(pipeline, case.candidates)
-            else:  # it stands within others, each of which reads something else
-                read, known = read_by(fitted, case.candidates.features), False
-                made = None if read is None else read.columns
-            if made is None or made.shape[1] > MOST_WEIGHTS or not np.isfinite(made).all():
-                return None
-            rng = AuditStream.LAST_PART.generator(case.settings.seed)
-            if not say_all(case.columns, made, rng):
-                own = pipeline if hasattr(trains.estimator, "refit") else trains.estimator
-                return cls(steps_of(own)[-1], pipeline, made, known)
-        return None
+        except (DataError, ModelError):
+            return None
+        pipeline = searched(getattr(fitted, "estimator", None))
+        if type(steps_of(pipeline)[-1]).__name__ in NETWORKS:  # which makes columns of its own
+            return None
+        read = read_by(fitted, case.candidates.features)
+        made = None if read is None else read.columns
+        if made is not None and not np.isfinite(made).all():
+            made = None
+        rng = AuditStream.LAST_PART.generator(case.settings.seed)
+        if made is not None and say_all(case.columns, made, rng):
+            return None
+        own = pipeline if hasattr(trains.estimator, "refit") else trains.estimator
+        return cls(steps_of(own)[-1], pipeline, made if known and _is_plain(pipeline) else None)
 
     def job(self, case: Case) -> Job | None:
         """Shadow models of it, on the sets of those that have steps of their own; ``None`` where it is not known."""
-        if not self.known:
+        if self.made is None:
             return None
         job = case.shadow_job_of(case.n_shadows, AskedBeside((), case.candidates.schema))
         read = as_last_read(self.pipeline, job.records)
@@ -102,7 +108,18 @@ class LastPart:
         return attackers_job(what, case.settings, read, job.subsets, self.made)
 
 
-def _has_steps(estimator: Any) -> bool:
-    """Whether it is a pipeline of steps that make columns of the records before a last part."""
-    before = steps_of(estimator)[:-1]
-    return bool(before) and all(hasattr(step, "transform") or step in (None, "passthrough") for step in before)
+def _makes_the_same(estimator: Any) -> bool:
+    """Whether all steps within an estimator are of `SAME`; also where there are none."""
+    steps = [one for one in parts_of(estimator) if hasattr(one, "transform") and hasattr(one, "get_params")]
+    return all(
+        type(one).__module__.startswith("sklearn.") and type(one).__name__ in SAME
+        for one in steps
+        if not (is_classifier(one) or is_regressor(one))
+    )
+
+
+def _is_plain(pipeline: Any) -> bool:
+    """Whether all steps of a fitted pipeline but the last one make columns, and that one has no parts."""
+    *before, last = steps_of(pipeline)
+    made = all(hasattr(step, "transform") or step in (None, "passthrough") for step in before)
+    return bool(before) and made and not within(last)

@@ -103,7 +103,7 @@ NOT_BY_EDGES = (
 NOT_HELD = "What outputs tell of the training records that the model holds, in code that is not known."
 """The same of attacks on these."""
 
-NOT_BY_FEATURES = "What random features of the audited model tell, which can be found in its file, or by queries."
+NOT_BY_FEATURES = "All that the steps of the audited model tell, which can be found in its file, or by queries."
 """The same of attacks by these."""
 
 NO_GAMES_TAIL = (

@@ -22,7 +22,7 @@ from leakgauge.membership import (
     everyone_as_target,
     strongest_per_record,
 )
-from leakgauge.membership.columns import of_known_steps
+from leakgauge.membership.columns import are_many, of_known_steps
 from leakgauge.models import answers
 from leakgauge.records import Records, Units
 from leakgauge.training import Job, PredictionTable, plan
@@ -108,7 +108,7 @@ def known_steps(case: Case, columns: Floats, job: Job) -> KnownSteps | None:
     if isinstance(table, str) or table.failures:
         return None
     table = released_answers(replace(table, subsets=case.shadow_sets), case.learned)
-    return KnownSteps(of_known_steps(case.candidates, columns), table)
+    return KnownSteps(of_known_steps(case.candidates, columns), table, are_many(columns))
 
 
 def _answered(case: Case, asked: AskedBeside) -> AskedBeside:
