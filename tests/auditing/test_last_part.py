@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.cluster import KMeans
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
@@ -20,7 +20,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, PolynomialFeatures, StandardScaler
 
 from leakgauge import Settings, audit
 from leakgauge.auditing.case import open_case
@@ -108,12 +108,24 @@ def test_what_is_looked_at_in_principal_directions_counts():
 # Of which models it is looked at
 
 
+class Squares(TransformerMixin, BaseEstimator):
+    """Makes as many columns, the same in every model."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X**2
+
+
 WITHOUT = {
     "no steps": LogisticRegression(),
     "scaled": logistic(StandardScaler()),
     "all components": logistic(PCA(6)),
     "chosen columns": logistic(SelectKBest(k=2)),
     "products": logistic(PolynomialFeatures(2, include_bias=False)),
+    "a function": logistic(FunctionTransformer(np.tanh)),
+    "code of the user": logistic(Squares()),
     "random features of a known number": logistic(RBFSampler(n_components=20, random_state=0)),
     "random features": logistic(RBFSampler(n_components=20)),
     "a network": make_pipeline(KMeans(4, n_init=1), MLPClassifier((3,), max_iter=5)),

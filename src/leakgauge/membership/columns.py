@@ -40,7 +40,7 @@ def columns_of(
     """
     counts, read = candidates.schema.n_categories, None
     with suppress(DataError, ModelError):  # none can be trained, or it does not take them all
-        read = _read(candidates, learner, model, seed, state)
+        read = read_by(model, candidates.features) if learner is None else read_of_all(candidates, learner, seed, state)
     columns = LinearColumns(candidates.features, counts)
     if read is None:
         return columns
@@ -76,11 +76,19 @@ def _few(made: Floats) -> Floats:
     return made if made.shape[1] <= MOST_WEIGHTS else main_directions(made, MAX_DIRECTIONS)
 
 
-def _read(
-    candidates: Records, learner: Learner | None, model: Model | None, seed: int, state: int | None
-) -> Read | None:
-    if learner is None:
-        return read_by(model, candidates.features)
+def read_of_all(candidates: Records, learner: Learner, seed: int, state: int | None) -> Read | None:
+    """What a model of all candidates reads of them; ``None`` where there is nothing to see in it.
+
+    Args:
+        candidates: whoever was in the training set.
+        learner: of the model.
+        seed: draws weights of networks.
+        state: stands for the numbers among the learner's settings that an attacker knows; ``None`` leaves them.
+
+    Raises:
+        DataError: none can be trained.
+        ModelError: the same, or it does not take them all.
+    """
     trains = innermost(learner)
     if isinstance(trains, TorchLearner) or (isinstance(trains, SklearnLearner) and says_more_fitted(trains.estimator)):
         fitted = trained(trains.with_known_states(state), candidates, seed=0).model

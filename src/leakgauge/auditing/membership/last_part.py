@@ -12,6 +12,7 @@ Source: derived.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,12 @@ from sklearn.base import is_classifier, is_regressor
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.membership.changed import AskedBeside
-from leakgauge.auditing.plan import attackers_job
+from leakgauge.auditing.plan import attackers_job, known_state
 from leakgauge.auditing.released import trained_on_all
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
+from leakgauge.membership import LinearColumns
+from leakgauge.membership.columns import read_of_all
 from leakgauge.membership.gradients import say_all
 from leakgauge.membership.without import LIGHT
 from leakgauge.models import AnswerKind
@@ -43,11 +46,11 @@ if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
 
 
-SAME = (LIGHT | {"FrozenEstimator", "PolynomialCountSketch"}) - {
+SAME = (LIGHT | {"FrozenEstimator", "PolynomialCountSketch", "FixedDesign", "FixedBins", "ClipColumns"}) - {
     *("KBinsDiscretizer", "SplineTransformer", "PowerTransformer")
 }
-"""Steps of scikit-learn that make sums of the same columns in every model: those that draw some have a number, or are
-given those of the audited model."""
+"""Steps of scikit-learn, and of ours, that make sums of the same columns in every model: those that draw some have a
+number, or are given those of the audited model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ class LastPart:
         if made is not None and not np.isfinite(made).all():
             made = None
         rng = AuditStream.LAST_PART.generator(case.settings.seed)
-        if made is not None and say_all(case.columns, made, rng):
+        if made is not None and say_all(_known_anyway(case), made, rng):
             return None
         own = pipeline if hasattr(trains.estimator, "refit") else trains.estimator
         return cls(steps_of(own)[-1], pipeline, made if known and _is_plain(pipeline) else None)
@@ -108,11 +111,21 @@ class LastPart:
         return attackers_job(what, case.settings, read, job.subsets, self.made)
 
 
+def _known_anyway(case: Case) -> LinearColumns:
+    """What an attacker looks at without the steps of the audited model, with all that those of another one make."""
+    with suppress(DataError, ModelError):
+        state = known_state(case.what, case.settings)
+        read = read_of_all(case.candidates, case.learner, case.settings.seed, state)
+        if read is not None and read.columns is not None and np.isfinite(read.columns).all():
+            return replace(case.columns, tangents=read.columns)
+    return case.columns
+
+
 def _makes_the_same(estimator: Any) -> bool:
     """Whether all steps within an estimator are of `SAME`; also where there are none."""
     steps = [one for one in parts_of(estimator) if hasattr(one, "transform") and hasattr(one, "get_params")]
     return all(
-        type(one).__module__.startswith("sklearn.") and type(one).__name__ in SAME
+        type(one).__module__.startswith(("sklearn.", "leakgauge.")) and type(one).__name__ in SAME
         for one in steps
         if not (is_classifier(one) or is_regressor(one))
     )
