@@ -28,7 +28,6 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import LinearColumns
 from leakgauge.membership.columns import read_of_all
 from leakgauge.membership.gradients import say_all
-from leakgauge.membership.without import LIGHT
 from leakgauge.models import AnswerKind
 from leakgauge.models.reading import (
     NETWORKS,
@@ -46,11 +45,17 @@ if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
 
 
-SAME = (LIGHT | {"FrozenEstimator", "PolynomialCountSketch", "FixedDesign", "FixedBins", "ClipColumns"}) - {
-    *("KBinsDiscretizer", "SplineTransformer", "PowerTransformer")
-}
-"""Steps of scikit-learn, and of ours, that make sums of the same columns in every model: those that draw some have a
-number, or are given those of the audited model."""
+SAME = frozenset(
+    {
+        *("Pipeline", "ColumnTransformer", "FeatureUnion", "VarianceThreshold", "PolynomialFeatures"),
+        *("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"),
+        *("OneHotEncoder", "OrdinalEncoder", "SimpleImputer", "MissingIndicator"),
+        *("CountVectorizer", "TfidfVectorizer", "TfidfTransformer", "HashingVectorizer", "FeatureHasher"),
+        *("DictVectorizer", "FixedDesign", "FixedBins", "ClipColumns"),
+    }
+)
+"""Steps of scikit-learn, and of ours, that make sums of the same columns in every model, or nearly so, one behind the
+other too. Of columns that are scaled before, by each model's own records, others make what is no such sum."""
 
 
 @dataclass(frozen=True, eq=False)
