@@ -246,6 +246,15 @@ def test_a_frame_of_flags_and_numbers_is_one_of_numbers():
     assert case.known_steps.columns.values.shape == (100, 13)
 
 
+def test_features_that_a_search_draws_are_those_of_what_it_settled_on():
+    train, _ = drawn(12, 100)
+    search = GridSearchCV(logistic(RBFSampler(n_components=12)), {"rbfsampler__gamma": [0.1, 1.0]}, cv=2).fit(*train)
+    case = case_of(search, seed=12)
+    made = search.best_estimator_[0].transform(case.candidates.features)
+    np.testing.assert_allclose(case.known_steps.columns.values, made)
+    assert not case.draws_features
+
+
 def test_of_a_regression():
     train, _ = drawn(1, 100, regression=True)
     case = case_of(make_pipeline(KMeans(20, n_init=1), Ridge(3.0)).fit(*train), seed=1, regression=True)

@@ -34,6 +34,13 @@ SAMPLED = RBFSampler(n_components=30, random_state=0)
 PRODUCTS = PolynomialFeatures(2)
 
 
+def above(table: Any) -> Any:
+    return table > 0
+
+
+FLAGGED = FunctionTransformer(above, feature_names_out="one-to-one")
+
+
 def read(estimator: Any, y: Any, *, tangents: bool = True) -> Any:
     records = Records.from_arrays(X, y)
     model = wrap(estimator.fit(X, y), records.schema)
@@ -255,6 +262,17 @@ def test_what_the_last_step_reads():
     encoded = encoded.toarray() if hasattr(encoded, "toarray") else encoded
     np.testing.assert_allclose(found, StandardScaler(with_mean=False).fit_transform(encoded.astype(float)))
     assert found.dtype == np.float64
+
+
+@pytest.mark.parametrize("output", ["default", "pandas", "polars"])
+def test_what_steps_make_is_read_in_any_form(output):
+    """Products of columns among flags."""
+    records = Records.from_arrays(X, Z)
+    steps = make_pipeline(PolynomialFeatures(2), make_column_transformer((FLAGGED, [1]), remainder="passthrough"))
+    model = make_pipeline(steps, LogisticRegression()).set_output(transform=output).fit(X, Z)
+    found = last_columns(model, records)
+    made = PRODUCTS.fit_transform(X)
+    np.testing.assert_allclose(found, np.column_stack([made[:, 1] > 0, np.delete(made, 1, axis=1)]), atol=1e-12)
 
 
 def test_what_no_step_makes_or_is_too_much_is_not_known(monkeypatch):

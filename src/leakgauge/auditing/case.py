@@ -220,8 +220,9 @@ class Case(Outline):
     def draws_features(self) -> bool:
         """Whether it is not known that models trained to compare with the audited one read the same features."""
         learner, part, known = self.what.learner, self.last_part, self.known_steps
-        seen = part is None or (known is not None and not known.is_many)
-        return not seen or (learner is not None and draw_features(learner))
+        if part is not None:
+            return known is None or known.is_many
+        return learner is not None and draw_features(learner)
 
     @cached_property
     def last_part(self) -> LastPart | None:

@@ -188,7 +188,8 @@ def _are_alike(one: Floats, other: Floats) -> bool:
 
 def _numbers(table: Any, n: int) -> Floats | None:
     """A table as an array ``[n, e]``, if it is one of numbers."""
-    if getattr(table, "ndim", 0) != 2 or table.shape[0] != n or n * table.shape[1] > MOST_NUMBERS:
+    shape: tuple[int, ...] = getattr(table, "shape", ())  # a frame of Polars has no ndim
+    if len(shape) != 2 or shape[0] != n or n * shape[1] > MOST_NUMBERS:
         return None
     found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
     if found.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in found.ravel()):
