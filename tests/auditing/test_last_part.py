@@ -26,7 +26,7 @@ from leakgauge import Settings, audit
 from leakgauge.auditing.case import open_case
 from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.membership.findings import LEFT_OUT_MEASURES
-from leakgauge.auditing.membership.question import NOT_BY_FEATURES
+from leakgauge.auditing.membership.question import NOT_BY_STEPS
 from leakgauge.auditing.subject import subject
 from leakgauge.membership import LinearColumns
 from leakgauge.membership.gradients import say_all
@@ -139,7 +139,7 @@ def test_steps_that_make_the_same_columns_in_every_model_say_nothing_more(name):
     case = case_of(WITHOUT[name].fit(*train))
     assert case.last_part is None
     assert case.known_steps is None
-    assert not case.draws_features
+    assert not case.hides_steps
 
 
 WITH = {
@@ -175,7 +175,7 @@ def test_shadow_models_of_the_last_part_read_what_the_steps_of_the_model_make(na
         inside = known.shadows.members[place]
         again = clone(own).fit(made[inside], labels[inside]).predict_proba(made)
         np.testing.assert_allclose(np.exp(known.shadows.log_probabilities[place]), again, atol=1e-4)
-    assert not case.draws_features
+    assert not case.hides_steps
 
 
 WITHIN = {
@@ -198,7 +198,7 @@ def test_of_several_parts_within_a_model_it_is_not_known_what_their_steps_tell(n
     train, _ = drawn(7, 100)
     case = case_of(WITHIN[name].fit(*train), seed=7)
     assert case.known_steps is None
-    assert case.draws_features is ("scaled" not in name and "trees" not in name)
+    assert case.hides_steps is ("scaled" not in name and "trees" not in name)
 
 
 def test_within_a_transformed_target_it_is_not_known():
@@ -206,7 +206,7 @@ def test_within_a_transformed_target_it_is_not_known():
     model = TransformedTargetRegressor(make_pipeline(KMeans(12, n_init=1), Ridge()), transformer=StandardScaler())
     case = case_of(model.fit(*train), seed=1, regression=True)
     assert case.known_steps is None
-    assert case.draws_features
+    assert case.hides_steps
 
 
 class Words(KMeans):
@@ -230,7 +230,31 @@ def test_where_what_the_last_step_reads_is_no_numbers_it_is_not_known():
     train, _ = drawn(8, 30)
     case = case_of(make_pipeline(Words(3, n_init=1), Counting(C=0.01)).fit(*train), seed=8, n=30)
     assert case.last_part.made is None
-    assert case.draws_features
+    assert case.hides_steps
+
+
+class Huge(KMeans):
+    """Makes columns whose squares are infinite."""
+
+    def transform(self, X):
+        return 1e200 * super().transform(X)
+
+
+class OfHuge(Counting):
+    """Takes them as they were."""
+
+    def fit(self, X, y):
+        return super().fit(X / 1e200, y)
+
+    def decision_function(self, X):
+        return super().decision_function(X / 1e200)
+
+
+def test_columns_that_cannot_be_squared_are_not_known():
+    train, _ = drawn(8, 30)
+    case = case_of(make_pipeline(Huge(12, n_init=1), OfHuge(C=0.01)).fit(*train), seed=8, n=30)
+    assert case.last_part.made is None
+    assert case.hides_steps
 
 
 def test_a_frame_of_flags_and_numbers_is_one_of_numbers():
@@ -252,7 +276,7 @@ def test_features_that_a_search_draws_are_those_of_what_it_settled_on():
     case = case_of(search, seed=12)
     made = search.best_estimator_[0].transform(case.candidates.features)
     np.testing.assert_allclose(case.known_steps.columns.values, made)
-    assert not case.draws_features
+    assert not case.hides_steps
 
 
 def test_of_a_regression():
@@ -272,7 +296,7 @@ def test_more_columns_than_can_be_looked_at_one_by_one_are_looked_at_in_principa
     case = case_of(logistic(KMeans(50, n_init=1)).fit(*train), seed=6, n=60)
     assert case.known_steps.columns.values.shape == (120, 6)
     assert case.known_steps.columns.tangents.shape == (120, 50)
-    assert case.draws_features  # and a part is seen
+    assert case.hides_steps  # and a part is seen
 
 
 def test_of_thousands_of_columns_the_main_directions_are_held():
@@ -281,7 +305,7 @@ def test_of_thousands_of_columns_the_main_directions_are_held():
     case = case_of(make_pipeline(wide, LogisticRegression(C=1e-4)).fit(*train), seed=11, n=70)
     directions = case.known_steps.columns.tangents
     np.testing.assert_allclose(directions.T @ directions / 140, np.eye(139), atol=1e-6)
-    assert case.draws_features
+    assert case.hides_steps
 
 
 # What comes of it
@@ -338,10 +362,10 @@ def test_the_steps_of_a_function_are_not_known_so_that_nothing_passes(step):
     assert lack.verdict is Verdict.CANNOT_TELL
     assert "random_state" in lack.remedy
     assert "fitted pipeline" in lack.remedy
-    assert NOT_BY_FEATURES in asked.not_tested
+    assert NOT_BY_STEPS in asked.not_tested
     given = audit(model, train=train, holdout=holdout, settings=settings, progress=False)
     assert LEFT_OUT_MEASURES["advantage"] not in [one.measure for one in given.findings]
-    assert NOT_BY_FEATURES not in given.not_tested
+    assert NOT_BY_STEPS not in given.not_tested
 
 
 class Failing(LogisticRegression):
@@ -358,7 +382,7 @@ def test_where_a_model_of_the_last_part_fails_nothing_passes():
     case = case_of(make_pipeline(KMeans(12, n_init=1), Failing(C=0.01)).fit(*train), seed=4)
     case.last_part.estimator.fit_intercept = False
     assert case.known_steps is None
-    assert case.draws_features
+    assert case.hides_steps
 
 
 def test_random_features_of_an_audited_pipeline_are_seen_as_those_of_a_known_number_are():

@@ -217,7 +217,7 @@ class Case(Outline):
         )
 
     @cached_property
-    def draws_features(self) -> bool:
+    def hides_steps(self) -> bool:
         """Whether it is not known that models trained to compare with the audited one read the same features."""
         learner, part, known = self.what.learner, self.last_part, self.known_steps
         if part is not None:

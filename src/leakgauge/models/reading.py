@@ -12,7 +12,7 @@ import numpy as np
 from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError, user_code
 from leakgauge.escaping import shapes
-from leakgauge.models.access import own_table
+from leakgauge.models.access import MAX_ABSOLUTE_VALUE, own_table
 from leakgauge.models.activations import ACTIVATIONS, activated, slopes
 from leakgauge.models.sklearn import name_of, steps_of
 from leakgauge.records import Records
@@ -187,15 +187,18 @@ def _are_alike(one: Floats, other: Floats) -> bool:
 
 
 def _numbers(table: Any, n: int) -> Floats | None:
-    """A table as an array ``[n, e]``, if it is one of numbers."""
+    """A table as an array ``[n, e]``, if it is one of numbers that can be squared, or missing."""
     shape: tuple[int, ...] = getattr(table, "shape", ())  # a frame of Polars has no ndim
     if len(shape) != 2 or shape[0] != n or n * shape[1] > MOST_NUMBERS:
         return None
     found = np.asarray(table.toarray() if hasattr(table, "toarray") else table)
-    if found.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in found.ravel()):
-        with suppress(TypeError, ValueError):  # a frame of flags and numbers is one of objects
-            return found.astype(np.float64)
-    return found.astype(np.float64) if found.dtype.kind in "biuf" else None
+    of_objects = found.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in found.ravel())
+    if found.dtype.kind not in "biuf" and not of_objects:
+        return None
+    with suppress(TypeError, ValueError):  # a frame of flags and numbers is one of objects
+        numbers = found.astype(np.float64)
+        return numbers if np.fmax.reduce(np.abs(numbers), axis=None, initial=0.0) <= MAX_ABSOLUTE_VALUE else None
+    return None
 
 
 def _is_network(part: Any) -> bool:

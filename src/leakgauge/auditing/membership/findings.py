@@ -18,7 +18,7 @@ from leakgauge.auditing.advice import (
     settled_by_records,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
-from leakgauge.auditing.membership.result import DRAWN, EDGES, HELD, MembershipAttackResult
+from leakgauge.auditing.membership.result import EDGES, HELD, STEPS, MembershipAttackResult
 from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.membership.stored import STORED
 from leakgauge.auditing.membership.summed import SUMMED
@@ -657,7 +657,7 @@ def left_out_finding(
         answers: what the released model answers; attacks that this does not allow are not asked for.
     """
     unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
-    others = [name for name in left_out if name not in (EDGES, HELD, DRAWN)]
+    others = [name for name in left_out if name not in (EDGES, HELD, STEPS)]
     lacking = [name for name in rule.attacks or () if name not in carried_out and (others or name not in unfit)]
     if rule.attacks is None:
         lacking = list(left_out)
@@ -688,14 +688,14 @@ def left_out_finding(
                 "outputs may tell which; attacks on these are not carried out"
             )
             remedies.append("use a model of a known library, or one that keeps no training records")
-        if DRAWN in left_out:
+        if STEPS in left_out:
             reasons.append(
                 "the steps of the audited model make other features than those of other models, or very many, and can "
                 "be found in its file, or by queries; attacks by these are not carried out, or see a part"
             )
             remedies.append(
-                "audit the fitted pipeline itself; give what draws features a random_state; let steps make fewer "
-                f"columns than one for {FEWEST_A_COLUMN} records"
+                "audit the fitted pipeline itself; give what draws features a random_state; let its steps make no more "
+                f"than one column for {FEWEST_A_COLUMN} records"
             )
         reason, remedy = "; ".join(reasons), "; ".join(remedies)
         remedy += "; or let the release rule name the attacks that suffice (rule.attacks)"

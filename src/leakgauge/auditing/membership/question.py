@@ -47,7 +47,7 @@ from leakgauge.auditing.membership.measurement import (
     strongest,
     usual_error,
 )
-from leakgauge.auditing.membership.result import DRAWN, EDGES, HELD, ExposedRecords, MembershipPart
+from leakgauge.auditing.membership.result import EDGES, HELD, STEPS, ExposedRecords, MembershipPart
 from leakgauge.auditing.membership.selection import (
     learns,
     left_out,
@@ -103,7 +103,7 @@ NOT_BY_EDGES = (
 NOT_HELD = "What outputs tell of the training records that the model holds, in code that is not known."
 """The same of attacks on these."""
 
-NOT_BY_FEATURES = "All that the steps of the audited model tell, which can be found in its file, or by queries."
+NOT_BY_STEPS = "All that the steps of the audited model tell, which can be found in its file, or by queries."
 """The same of attacks by these."""
 
 NO_GAMES_TAIL = (
@@ -327,8 +327,8 @@ class MembershipAnswer(Answer):
             said.append(NOT_BY_EDGES)
         if HELD in self.left_out:
             said.append(NOT_HELD)
-        if DRAWN in self.left_out:
-            said.append(NOT_BY_FEATURES)
+        if STEPS in self.left_out:
+            said.append(NOT_BY_STEPS)
         carried_out = [one.attack.name for one in self.attacked]
         if unable := [one.title for one in case.settings.own_attacks if one.name not in carried_out]:
             named = ", ".join(f"“{title}”" for title in unable)

@@ -10,9 +10,9 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination
 from leakgauge.statistics import Estimate, GamesTail, TailOdds
 
-EDGES, HELD, DRAWN = "edges", "held", "drawn"
+EDGES, HELD, STEPS = "edges", "held", "steps"
 """Stand among the attacks that were left out for those by the places where outputs change, on training records that
-code which is not known holds, and by random features of the audited model: there are none."""
+code which is not known holds, and by all that the steps of a pipeline make of records: there are none."""
 
 
 @dataclass(frozen=True)

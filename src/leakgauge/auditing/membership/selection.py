@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.auditing.membership.result import DRAWN, EDGES, HELD
+from leakgauge.auditing.membership.result import EDGES, HELD, STEPS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import possible_settings
 from leakgauge.membership import (
@@ -62,7 +62,7 @@ def learns(case: Case) -> bool:
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
     """Names of the attacks that would be carried out without a selection, and were not.
 
-    Where labels tell scores, or training records, or queries random features, attacks on these are not carried out.
+    Where labels tell scores, or outputs training records or the steps of a pipeline, no attack on these is carried out.
 
     To train no shadow models, to set no known non-members aside, to allow an endpoint too few queries, or models
     without each candidate too little time, is a selection of attacks as well.
@@ -90,8 +90,8 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         possible.append(EDGES)
     if case.kind is not AnswerKind.LABELS and case.holds_records:
         possible.append(HELD)
-    if gradients.ATTACK.name in carried_out and case.draws_features:
-        possible.append(DRAWN)
+    if gradients.ATTACK.name in carried_out and case.hides_steps:
+        possible.append(STEPS)
     return tuple(name for name in possible if name not in carried_out)
 
 

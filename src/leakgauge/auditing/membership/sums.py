@@ -372,4 +372,4 @@ def columns_of(table: Any) -> list[list[Any]]:
     """The columns of an array or a data frame, as lists; none of another table."""
     if hasattr(table, "iloc"):
         return [table.iloc[:, place].tolist() for place in range(table.shape[1])]
-    return [column.tolist() for column in np.asarray(table).T] if getattr(table, "ndim", 0) == 2 else []
+    return [column.tolist() for column in np.asarray(table).T] if len(getattr(table, "shape", ())) == 2 else []
